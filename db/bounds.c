@@ -5,6 +5,8 @@
  *   candidate     below 2^53
  *   when          from 1970 to the year 9999, in seconds
  *   facts         0 to 1e18
+ * Of what was run, low <= seconds <= high; of all, low <= high: what a file holds that is not so is refused as it
+ * comes in, and read where a store has it.
  * Numbers that are bounded by their type alone: runs (32 bits), seed, the module's hash (64 bits). */
 #include "bounds.h"
 
@@ -51,4 +53,19 @@ bool db_find_out_of_range(const struct db_record *r, char out[DB_WRONG_TEXT]) {
   else
     return false;
   return true;
+}
+
+static bool find_unordered(const struct db_record *r, char out[DB_WRONG_TEXT]) {
+  bool was_run = r->status == DB_MEASURED || r->status == DB_CENSORED;
+  if (r->low > r->high)
+    snprintf(out, DB_WRONG_TEXT, "`low`, %g, must not be above `high`, %g", r->low, r->high);
+  else if (was_run && !(r->seconds >= r->low && r->seconds <= r->high))
+    snprintf(out, DB_WRONG_TEXT, "`seconds`, %g, must be from `low`, %g, to `high`, %g", r->seconds, r->low, r->high);
+  else
+    return false;
+  return true;
+}
+
+bool db_find_wrong_number(const struct db_record *r, char out[DB_WRONG_TEXT]) {
+  return db_find_out_of_range(r, out) || find_unordered(r, out);
 }

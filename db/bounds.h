@@ -7,7 +7,6 @@
 #define DB_LEAST_SECONDS 1e-12
 #define DB_MOST_SECONDS  1e6
 #define DB_MOST_FACT     1e18
-enum { DB_WRONG_TEXT = 200 };
 
 /* Whether the run time of a record of the status is in range; a failed one need not have any. */
 bool db_is_run_time(double seconds, enum db_status status);

@@ -90,6 +90,10 @@ struct db_record {
   bool busy;    /* other programs ran while it was timed: it may be faster */
   bool pinned;  /* the one to use of its workload on its target, whatever is faster */
 };
+/* What a stranger's record says that cannot be: a number out of its range (bounds.c), a time outside of its interval.
+ * False: nothing is wrong. */
+enum { DB_WRONG_TEXT = 200 };
+bool db_find_wrong_number(const struct db_record *record, char out[DB_WRONG_TEXT]);
 /* The moment nearest to it that a record can have, from 1970 to the year 9999: the computer's clock may be wrong. */
 int64_t db_when(int64_t seconds);
 bool db_put_record(struct db *db, struct db_record *record, ms_error *err);

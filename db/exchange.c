@@ -382,9 +382,7 @@ static bool import_record(struct importing *m, const struct db_line *line) {
   }
   read_facts(object, &r);
   char wrong[DB_WRONG_TEXT];
-  bool in_range = !db_find_out_of_range(&r, wrong) || bad(m, wrong);
-  if (in_range && r.low > r.high)
-    in_range = ms_fail(&m->why, MS_BAD_RECORD, "`low`, %g, must not be above `high`, %g", r.low, r.high);
+  bool in_range = !db_find_wrong_number(&r, wrong) || bad(m, wrong);
   bool ok = in_range && read_intrinsics(m, object, &r) && put_record(m, &r);
   free((void *)r.intrinsics);
   free((void *)r.facts);

@@ -100,7 +100,8 @@ static bool take(struct merging *m, struct db_record *r) {
   r->pinned |= found > 0 && old.pinned;
   if (!has_workload(m, &r->workload)) return refuse(m, r, "its workload is in neither store");
   if (!has_intrinsics(m, r)) return refuse(m, r, "a tensor intrinsic of it is in neither store");
-  if (r->low > r->high) return refuse(m, r, "`low` must not be above `high`");
+  char wrong[DB_WRONG_TEXT];
+  if (db_find_wrong_number(r, wrong)) return refuse(m, r, wrong);
   ++*(found > 0 ? &m->out->known : &m->out->added);
   m->ok = db_group_add(m->group, r, m->err);
   return m->ok;

@@ -162,6 +162,10 @@ local function read_line(task, object)
     return nil,
       string.format("it is of `%s`, another function than `%s` or other extents", tostring(i.task), task.func:name())
   end
+  local run = r.status == "measured" or r.status == "censored"
+  local why =
+    run and ms.record_fault {status = r.status, seconds = r.seconds, low = r.low, high = r.high, runs = r.runs}
+  if why then return nil, why end
   local ok, trace = pcall(ms.read_trace, lines.text(i.trace))
   if not ok then return nil, "its trace does not read: " .. tostring(trace):match "[^\n]*" end
   return {trace = trace, target = i.target, status = r.status, seconds = r.seconds, low = r.low, high = r.high,
@@ -218,7 +222,7 @@ local function restore(task, path, store)
     if line.target == task.target.text and line.versions == ms.versions()
         and not store:find_module(workload, line.target, line.hash) then
       store:put {workload = workload, target = line.target, trace = line.trace, hash = line.hash, status = line.status,
-                 seconds = line.seconds or 0.0, low = line.low or 0.0, high = line.high or 0.0, runs = line.runs or 0,
+                 seconds = line.seconds or 0.0, low = line.low or 0.0, high = line.high, runs = line.runs or 0,
                  busy = false, reason = line.error or "", seed = line.seed, candidate = line.candidate}
       count = count + 1
     end

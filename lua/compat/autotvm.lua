@@ -93,9 +93,9 @@ local function read_line(object, at)
     return nil, at .. ": no input with workload and target"
   end
   if type(config) ~= "table" or type(config.entity) ~= "table" then return nil, at .. ": no config with entities" end
-  if type(result) ~= "table" or (result.seconds and type(result.seconds) ~= "number") then
-    return nil, at .. ": no result"
-  end
+  if type(result) ~= "table" then return nil, at .. ": no result" end
+  local why = result.seconds and ms.record_fault {seconds = result.seconds}
+  if why then return nil, string.format("%s: no result: %s", at, why) end
   return {workload = lines.text(lines.list(input.workload)), target = input.target, config = config.entity,
           seconds = result.seconds, status = result.status, error = result.error, at = at}
 end

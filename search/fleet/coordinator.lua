@@ -335,10 +335,7 @@ local function timings_of(r, count)
   local list = {}
   for i = 0, count - 1 do
     local seconds, low, high, runs, busy = table.unpack(r.times, 5 * i + 1, 5 * i + 5)
-    if not (seconds > 0 and seconds < math.huge and low <= seconds and seconds <= high and runs == math.floor(runs)
-            and runs < 1 << 40) then
-      return nil
-    end
+    if msched.record_fault {seconds = seconds, low = low, high = high, runs = runs} then return nil end
     list[i + 1] = {seconds = seconds, low = low, high = high, runs = math.tointeger(runs), busy = busy ~= 0,
                    worker = r.worker}
   end

@@ -2,6 +2,7 @@
 /* Records of stores in Lua: putting, changing, finding them; as tables. */
 #include "bind_store.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -172,7 +173,7 @@ static int store_put(lua_State *L) {
   r.status = (enum db_status)luaL_checkoption(L, -1, "measured", db_status_names);
   lua_getfield(L, 2, "seconds"), r.seconds = lua_tonumber(L, -1);
   lua_getfield(L, 2, "low"), r.low = lua_tonumber(L, -1);
-  lua_getfield(L, 2, "high"), r.high = lua_tonumber(L, -1);
+  lua_getfield(L, 2, "high"), r.high = lua_isnumber(L, -1) ? lua_tonumber(L, -1) : INFINITY;
   r.runs = (uint32_t)bind_option_int(L, 2, "runs", 0);
   r.seed = (uint64_t)bind_option_int(L, 2, "seed", 0);
   r.candidate = (uint64_t)bind_option_int(L, 2, "candidate", 0);
@@ -191,6 +192,38 @@ static int store_put(lua_State *L) {
   db_short_id(db, &r.id, text);
   lua_pushstring(L, text);
   return 2;
+}
+
+/* A field's number; what it is where there is none. False: it is something else. */
+static bool get_number(lua_State *L, int at, const char *name, double missing, double *out) {
+  int type = lua_getfield(L, at, name);
+  *out = type == LUA_TNUMBER ? lua_tonumber(L, -1) : missing;
+  lua_pop(L, 1);
+  return type == LUA_TNUMBER || type == LUA_TNIL;
+}
+
+/* ms.record_fault{status =, seconds =, low =, high =, runs =, device =, search =, roofline =}: why a store would not
+ * keep a record that says so, whoever it comes from; nil where it would */
+int bind_record_fault(lua_State *L) {
+  struct db_record r = {.target = "", .reason = "", .versions = ""};
+  char wrong[DB_WRONG_TEXT];
+  double runs;
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_settop(L, 1);
+  lua_getfield(L, 1, "status");
+  r.status = (enum db_status)luaL_checkoption(L, -1, "measured", db_status_names);
+  bool numbers = get_number(L, 1, "seconds", NAN, &r.seconds) && get_number(L, 1, "low", 0, &r.low) &&
+                 get_number(L, 1, "high", INFINITY, &r.high) && get_number(L, 1, "runs", 0, &runs);
+  if (numbers && runs >= 0 && runs <= UINT32_MAX && runs == trunc(runs)) {
+    take_facts(L, 1, DEVICE, &r), take_facts(L, 1, SEARCH, &r), take_facts(L, 1, ROOFLINE, &r);
+    bool found = db_find_wrong_number(&r, wrong);
+    free((void *)r.facts);
+    lua_pushstring(L, found ? wrong : NULL);
+  } else {
+    const char *wrong_runs = "`runs` must be an integer from 0 to 4294967295";
+    lua_pushstring(L, numbers ? wrong_runs : "a time of it is no number");
+  }
+  return 1;
 }
 
 /* The record that argument 2 names. */

@@ -159,6 +159,7 @@ ms.measurer(options: table): msched.measurer | Builds and times candidates of th
 ms.feature_names(): string[] | The names of a candidate's features.
 ms.clock(): number | Seconds of a steady clock.
 ms.interrupted(): boolean | Whether the user asked to stop, or the time of the ms.within around it is over.
+ms.record_fault(record): string? | Why a store keeps no record of such `status`, `seconds`, `low`, `high`, `runs`, `device`; nil: it would.
 ms.versions(): string | The versions of what generates code.
 ms.vendors(threads: integer, onednn?: string): msched.vendor[] | The vendors' libraries that are installed, for the benchmarks; oneDNN's at the path, where one is given.
 ms.device_vendors(target: string): msched.vendor[], string[] | The vendors' libraries that are installed for the GPU that runs the target's code: cuBLAS, cuBLASLt and cuDNN, found by their names or by MSCHED_LIBCUBLAS, MSCHED_LIBCUBLASLT and MSCHED_LIBCUDNN; none for a CPU. And why others are not used.

@@ -132,7 +132,7 @@ cmp -s "$work/all" "$work/turned" || fail "the order of stores shows: $(diff "$w
 # What cannot be taken is named, and keeps nothing else out.
 "$msched" "$root/tests/lua/process/stores.lua" "$work/odd.db" odd
 "$msched" "$root/tests/lua/process/stores.lua" "$work/odd.db" merge
-refused 1 "^msched db: $work/odd.db: record [0-9a-f]*: \`low\` must not be above \`high\`$" db merge "$work/odd.db" --db "$work/even.db"
+refused 1 "^msched db: $work/odd.db: record [0-9a-f]*: \`low\`, 2, must not be above \`high\`, 1$" db merge "$work/odd.db" --db "$work/even.db"
 has "$work/out" '^1 record added, 1 record refused$'
 "$msched" db check --db "$work/even.db" | grep -qx clean || fail "what a refusal left is not clean"
 

@@ -205,9 +205,14 @@ assert(#list == 49 and count(seen) == 49, #list)
 -- The best of a log, by workload and target; what does not read is left out.
 lines.append(log, {input = {workload = {"product", 64, 64, 64}, target = "other"}, config = {entity = {}},
                    result = {seconds = 1e-12}})
+for _, seconds in ipairs {0, -1, 5e-324, 1e300, "1", true} do
+  lines.append(log, {input = {workload = {"product", 64, 64, 64}, target = "other"}, config = {entity = {}},
+                     result = {seconds = seconds}})
+end
 io.open(log, "a"):write("{}\n[1, 2\n"):close()
 local history = autotvm.apply_history_best(log)
-assert(#history.wrong == 2 and table.concat(history.wrong, "\n"):find(":51: no input", 1, true),
+assert(table.concat(history.wrong, "\n"):find(":51: no result: `seconds` must be from 1e-12 to 1e+06 in a", 1, true))
+assert(#history.wrong == 8 and table.concat(history.wrong, "\n"):find(":57: no input", 1, true),
        table.concat(history.wrong, "\n"))
 local sch, line = history:schedule("product", {64, 64, 64})
 assert(line.seconds <= math.min(table.unpack(m.times[1])) and support.time_of(sch) == line.seconds)
@@ -430,6 +435,12 @@ assert(ansor.load_best(other, log) == nil)
 path = new_file('{"i": 1}\nx\n' .. read(log):match "^[^\n]*":gsub('"GetSBlock"', '"GetBlok"', 1) .. "\n")
 list, wrong = ansor.read_log(task, path)
 assert(#list == 0 and #wrong == 3, #wrong .. " " .. table.concat(wrong, "\n"))
+local whole = read(log):match '[^\n]*"status": "measured"[^\n]*'
+for _, wrong in ipairs {"0", "-1.0", "1e300", '"1"', "true", "null"} do
+  local spoiled = whole:gsub('"seconds": [^,}]*', '"seconds": ' .. wrong)
+  list, wrong = ansor.read_log(task, new_file(spoiled .. "\n"))
+  assert(#list == 0 and #wrong == 1 and wrong[1]:find ":1: ", spoiled)
+end
 refuses("it is no line of such a log", ansor.replay, task, path, 1)
 refuses("its trace does not read", ansor.replay, task, path, 3)
 refuses("resume needs the log", ansor.auto_schedule, task, {resume = true})

@@ -109,6 +109,18 @@ for name, wrong in pairs {outcome = "so", seconds = math.huge, low = 0.75, high 
   local other = setmetatable({[name] = wrong}, {__index = result})
   assert(codec.fault_of(other, "b"), name)
 end
+for _, wrong in ipairs {{seconds = 0}, {seconds = 5e-324, low = 0}, {seconds = 1e300}, {high = 1e300}, {runs = 1 << 32},
+                        {device = {"clock", "1e300"}}, {device = {"registers", "9000000000000000000"}},
+                        {build_seconds = 1e300}, {time_seconds = 1e300}, {limit_seconds = 1e300},
+                        {outcome = "crashed", seconds = 1e300}, {outcome = "crashed", low = 2, high = 1}} do
+  local other = setmetatable(wrong, {__index = result})
+  assert(codec.fault_of(other, "b"):find "must", wrong.outcome)
+end
+assert(ms.record_fault {seconds = 1} == nil and ms.record_fault {status = "failed", seconds = math.huge} == nil)
+for _, wrong in ipairs {{}, {seconds = "1"}, {seconds = 1, low = true}, {seconds = 1, runs = 0.5}, {seconds = 0 / 0},
+                        {seconds = 1, runs = -1}, {seconds = 1, low = 2}, {seconds = 2, high = 1}} do
+  assert(ms.record_fault(wrong), wrong.seconds)
+end
 assert(codec.fault_of(result, "c"):find "of module b")
 assert(codec.limit_of(read).name == "memory" and codec.limit_of(read).seconds == 0.125)
 local unlimited = setmetatable({limit = "", limit_seconds = 0}, {__index = result})

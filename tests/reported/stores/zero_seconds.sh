@@ -16,7 +16,7 @@ number=0
 spoil() { # field, value, what the message has
   number=$((number + 1))
   sed "2s/\"$1\": *[^,}]*/\"$1\": $2/" "$here/zero_seconds.jsonl" >spoiled.jsonl
-  [ "$1" = seconds ] || sed -i '2s/"seconds": *0.0/"seconds": 0.001/' spoiled.jsonl
+  [ "$1" = seconds ] || sed -i '2s/"seconds": *0.0/"seconds": 1.2357142103220603e-08/' spoiled.jsonl
   "$program" db import spoiled.jsonl --db "s$number.db" >output 2>&1 && fail "$1 of $2 is imported"
   expect_output "spoiled.jsonl:2: .*$3"
   expect_status 0 "$program" db check --db "s$number.db"
@@ -37,14 +37,16 @@ spoil target '""' '`target` must name what the record was measured on'
 for field in busy pinned; do for value in 1 '"true"' null; do spoil "$field" "$value" "\`$field\` must be true or false, not"; done; done
 spoil facts '7, "more": {"x": 1' '`facts` must be an object, not a number'
 spoil low 5e5 '`low`, 500000, must not be above `high`'
+spoil high 0 'must not be above `high`, 0$'
+for value in 1 1.24e-08 1.23e-08; do spoil seconds $value '`seconds`, .*, must be from `low`, 1.23571e-08, to `high`, 1.23571e-08$'; done
 for value in -1 1e300; do
-  sed "2s/\"seconds\": *0.0/\"seconds\": 0.001/; 2s/\"facts\": *{/\"facts\": {\"registers\": $value, /" "$here/zero_seconds.jsonl" >facts.jsonl
+  sed "2s/\"seconds\": *0.0/\"seconds\": 1.2357142103220603e-08/; 2s/\"facts\": *{/\"facts\": {\"registers\": $value, /" "$here/zero_seconds.jsonl" >facts.jsonl
   "$program" db import facts.jsonl --db facts.db >output 2>&1 && fail "a fact of $value is imported"
   expect_output 'facts.jsonl:2: fact `registers` must be from 0 to 1e\+18, not '
 done
 
 # The ends of the ranges are kept, and drawn.
-sed '2s/"seconds": *0.0/"seconds": 1e-12/; 3s/"seconds": *[^,]*/"seconds": 1e6/; 3s/"high": *[^,]*/"high": null/' "$here/zero_seconds.jsonl" >ends.jsonl
+sed '2s/"seconds": *0.0/"seconds": 1e-12/; 2s/"low": *[^,]*/"low": 0/; 3s/"seconds": *[^,]*/"seconds": 1e6/; 3s/"high": *[^,]*/"high": null/' "$here/zero_seconds.jsonl" >ends.jsonl
 expect_status 0 "$program" db import ends.jsonl --db ends.db
 expect_status 0 timeout 60 "$program" report -o ends.html --db ends.db
 expect_status 0 timeout 60 "$program" top --db ends.db

@@ -129,7 +129,7 @@ static void refuses_records(void **state) {
   struct db_merge out = merge(&t);
   assert_true(out.added == 1 && !out.known && out.refused == 3);
   assert_non_null(strstr(out.refusals, ": its workload is in neither store\n"));
-  assert_non_null(strstr(out.refusals, ": `low` must not be above `high`\n"));
+  assert_non_null(strstr(out.refusals, ": `low`, 2, must not be above `high`, 1\n"));
   assert_non_null(strstr(out.refusals, ": a tensor intrinsic of it is in neither store\n"));
   free(out.refusals);
   struct db_record found;
@@ -185,7 +185,7 @@ static void imports_twins(void **state) {
     struct db_record r = record(x, 1, 1.0, DB_MEASURED), found;
     FILE *file = tmpfile();
     for (int i = 0; i < 2; i++) {
-      r.when = i == turn ? 9 : 5, r.seconds = (double)r.when, r.pinned = !i;
+      r.when = i == turn ? 9 : 5, r.seconds = r.low = r.high = (double)r.when, r.pinned = !i;
       put(x->db, r);
       assert_true(db_export_json(x->db, file, &err));
     }
