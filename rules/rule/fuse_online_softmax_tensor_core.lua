@@ -251,7 +251,7 @@ local function fused(sch, product, tile, p, context)
   local operand = not warps and s:cache_read(c.scores, c.first, group.a, {c.scores})
   local scores = s:block_name(c.scores)
   local done, outer =
-    s:try("fuse_online_softmax", s:get_sblock(c.maximum), s:get_sblock(c.sum), b, tile.rows, tile.columns)
+    s:try("fuse_online_softmax", s:get_sblock(c.maximum), s:get_sblock(c.sum), b, tile.rows, tile.columns, true)
   if not done or not s:has_block(name .. "_normalize") then return nil end
   local parts = {s:get_child_blocks(outer)}
   local warp, columns, side = bind(s, outer, p)

@@ -180,8 +180,8 @@ bool propose_fuse_online_softmax(struct grow *g, enum vm_kind kind) {
     bool swap = once_in(g, 20);
     return ref_block(g, swap ? sum : maximum, &first) && ref_block(g, swap ? maximum : sum, &second) &&
            ref_block(g, blocks.at[i], &product) &&
-           perform(g, kind, VALUES(first, second, product, vm_int(1 + below(g, 6)), vm_int(1 + below(g, 8))), NO_VALUES,
-                   NULL, NULL);
+           perform(g, kind, VALUES(first, second, product, vm_int(1 + below(g, 6)), vm_int(1 + below(g, 8))),
+                   VALUES(vm_bool(percent(g, 50))), NULL, NULL);
   }
   return false;
 }

@@ -25,6 +25,7 @@ static const struct {
     {"rows", GPU, "rows of fragments are touched by the lanes that hold them", lower_rows},
     {"kernels", GPU, "nests of threads become kernels, in which each axis is bound once", lower_kernels, LOWER_KERNELS},
     {"compact", BOTH, "buffers shrink to what their scope touches", lower_compact},
+    {"ends", GPU, "loops end where a condition around what they do is false from then on", lower_ends},
     {"pad", CPU, "rows of large buffers do not meet in few sets of a cache", lower_pad},
     {"pipeline", GPU, "software pipelines run statements of several iterations side by side", lower_pipeline,
      LOWER_NO_PIPELINES},

@@ -52,6 +52,7 @@ bool lower_dot_loops(struct lowering *low);     /* dots.c */
 bool lower_lane_dots(struct lowering *low);     /* dots.c */
 bool lower_offsets(struct lowering *low);       /* offsets.c */
 bool lower_compact(struct lowering *low);       /* compact.c */
+bool lower_ends(struct lowering *low);          /* ends.c */
 bool lower_pad(struct lowering *low);           /* pad.c */
 bool lower_loops(struct lowering *low);         /* loops.c */
 bool lower_unswitch(struct lowering *low);      /* unswitch.c */

@@ -45,6 +45,14 @@ bool tir_runs_whole(struct tir *ir, tir_block block);
 /* Finds blocks that nobody but the three parts, and each other, reads from, and that can be made tile by tile; in order
  * of text. */
 void tir_find_softmax_producers(struct tir *ir, struct tir_fused_softmax *plan);
+/* By how much a mask's comparison of small with large fails at an element, where x is masked by it with the least
+ * value and it holds of the first column in each row: it fails where this is above 0. In the product's terms, before
+ * the edit. TIR_NONE: there is no such mask. */
+tir_expr tir_find_softmax_mask(struct tir *ir, const struct tir_fused_softmax *plan);
+/* Notes where the fused block's body may be left out, by its iterations, which stand for rows and tiles of columns:
+ * what is in it alone is masked. Without the note, where the mask is no sum over them. */
+void tir_note_softmax_mask(struct tir *ir, const struct tir_fused_softmax *plan, tir_expr mask, tir_block fused,
+                           const tir_expr *rows, tir_expr column);
 /* Makes the fused block, and gives it. */
 tir_block tir_edit_fused_softmax(struct tir *ir, struct tir_fused_softmax *plan);
 

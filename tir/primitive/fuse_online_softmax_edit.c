@@ -495,82 +495,6 @@ static tir_stmt make_normalizer(struct build *b) {
   return top;
 }
 
-/* ---- Edit: tiles that are masked ---- */
-
-/* How an index expression changes from one value of a variable to the next; false: not always by as much. */
-static bool find_step(struct tir *ir, tir_expr e, tir_var v, int64_t *step) {
-  tir_expr at = tir_var_expr(ir, v);
-  tir_subst_var(ir, v, tir_add(ir, at, tir_int(ir, tir_type_of(ir, at), 1)));
-  tir_expr by = tir_sub(ir, tir_subst(ir, e), e);
-  tir_subst_clear(ir);
-  *step = tir_is_int(ir, by) ? tir_at(ir, by)->imm : 0;
-  return tir_is_int(ir, by);
-}
-
-/* What of a tile's elements makes an expression the least that grows, or falls, with a variable. */
-static tir_expr least_of_tile(struct build *b, tir_expr outer, int64_t tile, int64_t step) {
-  tir_expr first = tir_mul(b->ir, outer, int_of(b, outer, tile));
-  return step >= 0 ? first : tir_add(b->ir, first, int_of(b, outer, tile - 1));
-}
-
-/* By how much a mask's comparison of small with large fails at an element, where x is masked by it with the least value
- * and it holds of the first column in each row: it fails where this is above 0. TIR_NONE: there is no such mask. */
-static tir_expr find_mask(struct build *b) {
-  struct tir *ir = b->ir;
-  struct tir_expr_node x = *tir_at(ir, b->plan->x);
-  if (x.kind != TIR_SELECT || tir_at(ir, x.c)->kind != TIR_FLOAT_IMM) return TIR_NONE;
-  struct tir_expr_node test = *tir_at(ir, x.a);
-  bool falls = test.kind == TIR_GE || test.kind == TIR_GT, strict = test.kind == TIR_LT || test.kind == TIR_GT;
-  if (tir_at(ir, x.c)->real > -tir_greatest_float(tir_buffer_at(ir, b->plan->maximum.buffer)->type)) return TIR_NONE;
-  if ((!falls && test.kind != TIR_LE && test.kind != TIR_LT) || !tir_type_is_int(tir_type_of(ir, test.a)))
-    return TIR_NONE;
-  tir_expr column = tir_var_expr(ir, b->plan->product.column);
-  tir_subst_var(ir, b->plan->product.column, int_of(b, column, 0));
-  tir_expr first = tir_subst(ir, x.a);
-  tir_subst_clear(ir);
-  if (!tir_prove(ir, first)) return TIR_NONE;
-  tir_expr by = falls ? tir_sub(ir, test.b, test.a) : tir_sub(ir, test.a, test.b);
-  return strict ? tir_add(ir, by, int_of(b, by, 1)) : by;
-}
-
-/* The same where it is least in a tile, by the iterations of the fused block. TIR_NONE: there is none. */
-static tir_expr least_of_mask(struct build *b) {
-  struct tir *ir = b->ir;
-  tir_expr mask = find_mask(b);
-  tir_var row = tir_at(ir, b->plan->row[b->plan->tiled])->ref;
-  int64_t down, across;
-  if (!mask || !find_step(ir, mask, row, &down) || !find_step(ir, mask, b->plan->product.column, &across))
-    return TIR_NONE;
-  for (uint32_t d = 0; d < b->plan->maximum.rank; d++) {
-    if (tir_at(ir, b->plan->row[d])->kind != TIR_VAR) continue;
-    bool tiled = (int)d == b->plan->tiled;
-    tir_subst_var(ir, tir_at(ir, b->plan->row[d])->ref,
-                  tiled ? least_of_tile(b, b->row[d], b->plan->row_tile, down) : b->row[d]);
-  }
-  tir_subst_var(ir, b->plan->product.column, least_of_tile(b, b->column, b->plan->column_tile, across));
-  tir_expr made = tir_subst(ir, mask);
-  tir_subst_clear(ir);
-  return made;
-}
-
-/* Notes where the fused block's body may be left out: what is in it alone is masked. */
-static void note_mask(struct build *b, const struct nest *n) {
-  struct tir *ir = b->ir;
-  tir_expr mask = least_of_mask(b), list[MOST_MADE + 1];
-  for (uint32_t i = 0; mask && i < n->count; i++) {
-    int64_t step;
-    if (!find_step(ir, mask, n->iters[i].var, &step)) return;
-    list[i] = tir_int(ir, TIR_T_I32, step);
-  }
-  for (uint32_t i = 0; mask && i < n->count; i++)
-    tir_subst_var(ir, n->iters[i].var, int_of(b, tir_var_expr(ir, n->iters[i].var), 0));
-  tir_expr rest = mask ? tir_subst(ir, mask) : TIR_NONE;
-  tir_subst_clear(ir);
-  if (!rest || !tir_is_int(ir, rest)) return;
-  list[n->count] = tir_int(ir, TIR_T_I32, tir_at(ir, rest)->imm);
-  tir_annotate_symbol(ir, b->outer, tir_symbol_of(ir, TIR_IDLE_ABOVE_ZERO), tir_list_value(ir, list, n->count + 1));
-}
-
 /* Iterations and loops of the fused block: rows, tiles of rows, tiles of columns. */
 static void make_outer(struct build *b, struct nest *n) {
   struct tir_fused_softmax *plan = b->plan;
@@ -594,6 +518,7 @@ static void make_outer(struct build *b, struct nest *n) {
 tir_block tir_edit_fused_softmax(struct tir *ir, struct tir_fused_softmax *plan) {
   struct build b = {.ir = ir, .plan = plan};
   struct nest n = {.count = 0};
+  tir_expr mask = plan->skips ? tir_find_softmax_mask(ir, plan) : TIR_NONE;
   b.outer = new_block(&b, &plan->product, "_o");
   tir_stmt at = plan->product.block;
   while (tir_stmt_at(ir, at)->parent != plan->scope) at = tir_stmt_at(ir, at)->parent;
@@ -606,7 +531,7 @@ tir_block tir_edit_fused_softmax(struct tir *ir, struct tir_fused_softmax *plan)
   make_sum(&b);
   make_product(&b);
   tir_set_iters(ir, b.outer, n.iters, n.count);
-  if (plan->skips) note_mask(&b, &n);
+  if (mask) tir_note_softmax_mask(ir, plan, mask, b.outer, b.row, b.column);
   tir_insert_before(ir, at, tir_put_in_loops(ir, b.outer, n.loops, n.loop_count));
   tir_detect_regions(ir, b.outer, true, true);
   if (plan->normalizer) tir_insert_before(ir, at, make_normalizer(&b));

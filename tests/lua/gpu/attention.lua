@@ -88,8 +88,8 @@ local function compile(kernel)
   assert(not got[1].serialized, "the products of a fused attention are serialized")
 end
 
--- Writes the sources of a function's fused sketches; gives how many there are.
-local function check(func, draws, target, space)
+-- Writes the sources of a function's fused sketches; gives how many there are. causal_tiles: rows do not see all tiles.
+local function check(func, draws, target, space, causal_tiles)
   target = target or AMPERE
   sources:begin(func)
   local list = fused(func, draws, target, space)
@@ -111,6 +111,9 @@ local function check(func, draws, target, space)
       local produces = space:find("producer, form.stages = {1}, {1}", 1, true) ~= nil
       assert((text:find("ms_elect_one() != 0", 1, true) ~= nil) == produces, "a producer is not as asked for")
     end
+    if causal_tiles then
+      assert(files.read(sources:path(i .. ".cu")):find("k_0 < ms_end", 1, true), "masked tiles are not skipped")
+    end
     if i == 1 then compile(kernel) end
   end
   local agree, said = sources:agree()
@@ -124,6 +127,10 @@ assert(check(attention(1, 32, 128, 64, 48, "bfloat16", {causal = true}), 1) == 1
 assert(check(grouped(16, 64, 32), 1) == 1)
 assert(check(attention(1, 64, 192, 64, 64, "float16"), 1, HOPPER, by_groups(1, 64)) == 1)
 assert(check(attention(1, 64, 64, 64, 64, "bfloat16", {causal = true}), 1, HOPPER, by_groups(0, 64)) == 1)
+for copies = 0, 1 do
+  local func = attention(1, 192, 192, 64, 64, "float16", {causal = true})
+  assert(check(func, 1, HOPPER, by_groups(copies, 64), true) == 1)
+end
 
 -- Random shapes.
 local state = seed
