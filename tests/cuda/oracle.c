@@ -20,9 +20,10 @@ enum { ORDERS = 4, SECONDS = 60, PAGE = 4096, FILLER = 0xff };
 
 /* ---- What is expected ---- */
 
-static bool open_for(struct oracle *w, const struct tir *ir, tir_func f, uint64_t seed, bool exact, ms_error *err) {
+bool oracle_open_within(struct oracle *w, const struct tir *ir, tir_func f, uint64_t seed, bool exact,
+                        int64_t most_steps, ms_error *err) {
   struct tir_run_report report = {0};
-  struct tir_run_options options = {.note_unwritten = true, .report = &report};
+  struct tir_run_options options = {.note_unwritten = true, .most_steps = most_steps, .report = &report};
   *w = (struct oracle){.ir = ir, .f = f, .exact = exact};
   if (!(exact ? tir_make_real_arguments : tir_make_arguments)(ir, f, seed, &w->expected, err)) return false;
   tir_copy_arguments(ir, f, &w->expected, &w->given);
@@ -35,11 +36,11 @@ static bool open_for(struct oracle *w, const struct tir *ir, tir_func f, uint64_
 }
 
 bool oracle_open(struct oracle *w, const struct tir *ir, tir_func f, uint64_t seed, ms_error *err) {
-  return open_for(w, ir, f, seed, false, err);
+  return oracle_open_within(w, ir, f, seed, false, 0, err);
 }
 
 bool oracle_open_exact(struct oracle *w, const struct tir *ir, tir_func f, uint64_t seed, ms_error *err) {
-  return open_for(w, ir, f, seed, true, err);
+  return oracle_open_within(w, ir, f, seed, true, 0, err);
 }
 
 bool oracle_interprets(const struct oracle *w, const struct tir *lowered, tir_func f, ms_error *err) {

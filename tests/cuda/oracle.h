@@ -17,6 +17,10 @@ struct oracle {
 bool oracle_open(struct oracle *w, const struct tir *ir, tir_func f, uint64_t seed, ms_error *err);
 /* The same of full-mantissa data, which is rounded on the way, and exact. */
 bool oracle_open_exact(struct oracle *w, const struct tir *ir, tir_func f, uint64_t seed, ms_error *err);
+/* Either, by `exact`; the function makes at most so many steps (tir_run_options), where they are not 0: else err has
+ * MS_RUN_STEPS. */
+bool oracle_open_within(struct oracle *w, const struct tir *ir, tir_func f, uint64_t seed, bool exact,
+                        int64_t most_steps, ms_error *err);
 void oracle_close(struct oracle *w);
 /* Whether the function, lowered, computes the same on the interpreter, with threads that are real: tir_equal_results,
  * but that the function itself does not run again. Its extents are constants. */

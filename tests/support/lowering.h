@@ -19,7 +19,8 @@ struct lowering_run {
   struct lowering_kernel *kernels;
   uint32_t count, capacity;
   char folder[32];
-  bool only_text; /* what is emitted is compared, and not compiled */
+  bool only_text; /* what is emitted is compared, and not compiled; what takes many steps is not interpreted */
+  uint32_t left;  /* so many functions were not */
 };
 /* The text of a case as it would be if all that it expects were so: the caller's to free(). NULL: it cannot be run, or
  * computes something else, which is told. */

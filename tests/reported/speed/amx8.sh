@@ -28,10 +28,10 @@ expect_status 0 "$program" export best --force -o held.s --db b.db
 [ "$(grep -c tilezero held.s)" = 4 ] || fail "accumulators begin as zeros $(grep -c tilezero held.s) times"
 
 # So has it where nothing is a whole tile: operands are padded.
-expect_status 0 "$program" tune ops:matmul --no-tune --target "$rapids" --db c.db -- 250 200 600 dtype=int8
+expect_status 0 "$program" tune ops:matmul --no-tune --target "$rapids" --db c.db -- 58 40 152 dtype=int8
 expect_status 0 "$program" show best --trace --db c.db
 expect_output '"PadEinsum"'
 expect_output '"amx_16x16x64_i8"'
 mv output trace.json
-expect_status 0 "$program" run ops:matmul --trace trace.json -- 250 200 600 dtype=int8
+expect_status 0 "$program" run ops:matmul --trace trace.json -- 58 40 152 dtype=int8
 expect_output '^equal to the interpreter.s everywhere'

@@ -1,5 +1,6 @@
 /* Pages of the store's file: every sound file passes, whatever was done with it; a spoiled one is refused or does as
  * before, and never ends the process. */
+#include "unit/file.h"
 #include "unit/stored.h"
 
 #include "db/file/snapshot.h"
@@ -112,7 +113,7 @@ static void passes_what_lmdb_writes(void **state) {
   assert_int_equal(mdb_dbi_open(txn, "meta", MDB_CREATE, &tables[0]), 0);
   assert_int_equal(mdb_dbi_open(txn, "records", MDB_CREATE, &tables[1]), 0);
   assert_int_equal(mdb_txn_commit(txn), 0);
-  for (int i = 0; i < 1500; i++) {
+  for (int i = 0; i < 1500 / EACH; i++) {
     change_at_random(env, &random, tables);
     walk_sound(path);
   }
@@ -225,7 +226,7 @@ static void spoiled_heads_of_pages_end_nothing(void **state) {
   keep_original(x);
   restore(x);
   for (size_t page = 0; page < original_size / 4096; page++)
-    for (size_t at = page * 4096; at < page * 4096 + 65; at++) {
+    for (size_t at = page * 4096; at < page * 4096 + 65; at += EACH) {
       uint8_t was = (uint8_t)original[at];
       const uint8_t values[] = {0, 0xff, was ^ 1, was ^ 4, was ^ 0x80};
       for (size_t i = 0; i < sizeof values; i++) {
