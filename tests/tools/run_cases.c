@@ -154,8 +154,8 @@ int main(int argc, char **argv) {
       c.lowering.only_text = true;
     else
       run_path(&c, argv[i]);
-  c.failed += (int)lowering_end(&c.lowering);
   if (c.lowering.left) printf("%u functions take too many steps, and are not interpreted\n", c.lowering.left);
+  c.failed += (int)lowering_end(&c.lowering);
   printf("%d cases, %d failed, %d rewritten\n", c.ran, c.failed, c.rewritten);
   return c.failed || !c.ran;
 }

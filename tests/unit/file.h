@@ -10,7 +10,8 @@
 
 #include <cmocka.h>
 
-/* Of places, bytes or rounds that are tried one after the other, sanitizers see each third: the plain build tries all. */
+/* Of places, bytes or rounds that are tried one after the other, sanitizers see each third: the plain build tries all
+ * of them. */
 #ifdef __SANITIZE_ADDRESS__
 enum { EACH = 3 };
 #else
