@@ -23,8 +23,8 @@ for i in $(seq "$times"); do
   next=$(sed -n 's/^next:  msched show \([0-9a-f]*\) .*/\1/p' output)
   [ -n "$line1" ] && [ "$line1" = "$next" ] || fail "line 1 has $line1, next: $next"
 done
-# Twice the product of the extents in operations on bytes; those of scaling are of float32. Bytes: two inputs, the scale,
-# the result.
+# Twice the product of the extents in operations on bytes; those of scaling are of float32. Bytes: two inputs, the
+# scale, the result.
 set -- $(best_rate)
 [ "$1" = $bytes ] || fail "$1 bytes, not $bytes"
 [ "$2" = $operations ] || fail "$2 operations, not $operations"
