@@ -31,15 +31,21 @@ static bool is_redirected(const struct tir *ir, const struct plan *plan, tir_blo
   return tir_is_below(ir, block, plan->cache.scope) && tir_is_cache_consumer(ir, block, plan->consumers, plan->count);
 }
 
+/* The scope's child that the block is, or is in: what it reads is what the scope knows of. TIR_NONE: it is neither. */
+static tir_block child_around(const struct tir *ir, tir_block scope, tir_block block) {
+  while (block && tir_scope_of(ir, block) != scope) block = tir_scope_of(ir, block);
+  return block;
+}
+
 /* What blocks use of the cache is there, in its scope. */
 static bool check_redirected(struct tir *ir, const struct plan *plan, ms_error *err) {
   uint32_t lists[] = {tir_buffer_at(ir, plan->cache.buffer)->writers, tir_buffer_at(ir, plan->cache.buffer)->readers};
   for (int i = 0; i < 2; i++)
     for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next) {
       tir_block b = ir->uses.at[u].block;
-      if (i == 1 && b != plan->writer && tir_scope_of(ir, b) == plan->cache.scope && is_redirected(ir, plan, b) &&
-          !tir_check_cache_holds(ir, &plan->cache, b, err))
-        return false;
+      bool reads = i == 1 && is_redirected(ir, plan, b);
+      tir_block child = reads ? child_around(ir, plan->cache.scope, b) : plan->writer;
+      if (child && child != plan->writer && !tir_check_cache_holds(ir, &plan->cache, child, err)) return false;
       if (!tir_block_at(ir, b)->matches.count || !is_redirected(ir, plan, b)) continue;
       if (!tir_check_cache_matches(ir, &plan->cache, b, err)) return false;
     }
@@ -56,8 +62,10 @@ static bool check_readers(struct tir *ir, const struct plan *plan, ms_error *err
     tir_block b = ir->uses.at[u].block;
     if (b == plan->writer || !tir_is_below(ir, b, plan->cache.scope) || tir_is_below(ir, b, plan->writer)) continue;
     bool later = tir_compare_position(ir, b, plan->writer) > 0;
-    if (tir_scope_of(ir, b) != plan->cache.scope && (later || !is_redirected(ir, plan, b))) continue;
-    if (later && is_redirected(ir, plan, b) && !tir_has_region_cover(ir, b, plan->cache.scope))
+    if (tir_scope_of(ir, b) != plan->cache.scope && !is_redirected(ir, plan, b)) continue;
+    tir_block child = child_around(ir, plan->cache.scope, b);
+    if (!child) continue;
+    if (later && is_redirected(ir, plan, b) && !tir_has_region_cover(ir, child, plan->cache.scope))
       return tir_refuse(ir, err, MS_READS_NOT_COVERED, b, "block `%s` reads more than is written before it",
                         tir_block_name(ir, b));
     if (later) continue;

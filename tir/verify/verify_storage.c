@@ -128,6 +128,8 @@ static void try_expr(struct trial *t, tir_expr e) {
       return;
     if (tir_type_bits(n->type) == 64 && tir_type_code(n->type) == TIR_UINT) return;
     if (tir_may_wrap(n->type, n->flags)) value = wrapped(n->type, value);
+    struct tir_bounds type = tir_type_bounds(n->type);
+    if (value < type.lo || value > type.hi) return; /* an index that leaves its type: nothing is said of it */
   } else if (n->kind == TIR_NOT) {
     if (!t->known[n->a]) return;
     value = !t->values[n->a];
