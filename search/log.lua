@@ -42,6 +42,9 @@ log.kinds = {
     seconds = "that opening took", deadline = "`elapsed` when the run ends",
     refused_model = "why the model's file cannot be used: it starts with one that has learned nothing",
   },
+  limit = { -- what limits a task of a function that was cut was measured: before it is first searched
+    limit = "as of start",
+  },
   left_out = { -- a record of the store cannot be used
     record = "its id", reason = "why",
   },

@@ -80,6 +80,12 @@ local function waits_for_its_reference(services, task)
   return task.waiting > 0 and services.measurer:reference(task.number) == nil
 end
 
+-- What events say of a task's limit: as it was measured here, or where its candidates are.
+local function limit_of(task)
+  local limit = task.limit or task.limit_elsewhere
+  return limit and {name = limit.name, seconds = limit.seconds, of = limit.of}
+end
+
 -- ---- Going on ------------------------------------------------------------------------------------------------------
 
 -- Whether the workers of a fleet lack candidates: then tasks go on beside those that wait for results.
@@ -98,6 +104,16 @@ local function others_may(run, task, asked)
   return msched.clock() - asked > FIRST_SECONDS
 end
 
+-- What limits a function that was cut, and its groups, is measured before each is first searched: of all of them it
+-- would delay the first trial by seconds.
+local function step(run, task)
+  if task.limit_later then
+    task.limit, task.limit_later = task.limit_later(), nil
+    if task.limit then run.log("limit", task.name, {limit = limit_of(task)}) end
+  end
+  task:step()
+end
+
 -- Each once, in order, so that something is known of all.
 function Run:begin()
   local tasks = {}
@@ -106,7 +122,7 @@ function Run:begin()
     if self:is_over() then return end
     self.sharers = #tasks - i + 1
     if task.budget then task.budget:begin() end
-    if task:remaining() > 0 then task:step() end
+    if task:remaining() > 0 then step(self, task) end
     local looked, asked = false, msched.clock()
     self:wait(function()
       local leaves = #tasks > 1 and (looked and others_may(self, task, asked) or self:lacks_candidates())
@@ -177,7 +193,7 @@ function Run:search()
   while not self:is_over() do
     self:finish_ended()
     local task = self:next_task()
-    if task then task:step()
+    if task then step(self, task)
     elseif waiting_of(self.tasks) == 0 then return end
     self:wait(function() return self:next_task() ~= nil end)
   end
@@ -239,12 +255,6 @@ end
 local function shape_of(func)
   local params = func:params()
   return table.concat(params[#params].shape, "x")
-end
-
--- What events say of a task's limit: as it was measured here, or where its candidates are.
-local function limit_of(task)
-  local limit = task.limit or task.limit_elsewhere
-  return limit and {name = limit.name, seconds = limit.seconds, of = limit.of}
 end
 
 function Run:tell_start(task)

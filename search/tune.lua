@@ -397,7 +397,8 @@ function tune.all(items, options)
     for _, task in ipairs(run.tasks) do
       task.measure_limit = options.limit
         and function(again) return options.limit(task.func, task.target, again, task.sketches) end
-      task.limit = options.limit and measured(run, task, task.measure_limit)
+      local function limit() return options.limit and measured(run, task, task.measure_limit) end
+      if task.of_whole or task.parts then task.limit_later = limit else task.limit = limit() end
       task.beside = options.beside and measured(run, task, options.beside, task.func, task.target)
     end
     if options.no_tune then run:propose(shared) else run:go(shared) end

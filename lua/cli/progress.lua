@@ -247,6 +247,7 @@ function progress.lines(screen, states, of_network)
       print(string.format("%s: the search goes on without the model: %s", e.task, e.refused_model))
     end
   end
+  function handlers.limit(e) states[e.task].limit = e.limit end
   function handlers.left_out(e) warn(e.task, "record %s is left out: %s", e.record:sub(1, 12), e.reason) end
   function handlers.remark(e) warn(e.task, "%s", e.text) end
   function handlers.model_left(e) warn(e.task, "the search goes on without the model: %s", e.reason) end

@@ -49,8 +49,9 @@ for event in start candidates asked trial learned end; do
 done
 "$msched" tune "$root/tests/reported/blocks/chain.lua" --trials 2 --db "$work/chain.db" --json -- 6 >"$work/tune"
 grep '"event":"cut"' "$work/tune" | agree "tune cut" ""
-grep '"event":"start".*"part_of"' "$work/tune" | agree "tune start" "best best_seconds refused_model blocks idle vendor vendor_seconds vendor_library vendor_routine groups total deadline"
-grep '"event":"start".*"groups"' "$work/tune" | agree "tune start" "best best_seconds refused_model blocks idle vendor vendor_seconds vendor_library vendor_routine part_of total deadline"
+grep '"event":"limit"' "$work/tune" | agree "tune limit" ""
+grep '"event":"start".*"part_of"' "$work/tune" | agree "tune start" "best best_seconds refused_model blocks idle vendor vendor_seconds vendor_library vendor_routine groups total deadline limit"
+grep '"event":"start".*"groups"' "$work/tune" | agree "tune start" "best best_seconds refused_model blocks idle vendor vendor_seconds vendor_library vendor_routine part_of total deadline limit"
 # The best few are timed again where they are close, which depends on the machine.
 "$msched" tune "$gemm" --trials 12 --policy random --db "$work/again.db" --json -- 64 64 64 >"$work/tune"
 ! grep -q '"event":"retimed"' "$work/tune" || grep '"event":"retimed"' "$work/tune" | agree "tune retimed" ""
