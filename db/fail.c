@@ -1,8 +1,20 @@
+#define _GNU_SOURCE
 /* Messages for LMDB's errors. */
 #include "db/file/snapshot.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <string.h>
+#include <unistd.h>
+
+/* Another user made the lock, for whom alone it is: those of a store and of its lock are two permissions. */
+static bool is_locked_out(const char *path) {
+  char lock[PATH_MAX];
+  int length = snprintf(lock, sizeof lock, "%s-lock", path);
+  return length > 0 && length < (int)sizeof lock && faccessat(AT_FDCWD, lock, R_OK | W_OK, AT_EACCESS) != 0 &&
+         errno == EACCES;
+}
 
 bool db_failed(struct db *db, int code, const char *what, ms_error *err) {
   assert(code != MDB_SUCCESS);
@@ -44,6 +56,12 @@ bool db_failed(struct db *db, int code, const char *what, ms_error *err) {
                    path);
   case EFBIG: return ms_fail(err, MS_STORE, "%s: the file may not grow; what was committed before is kept", path);
   case EACCES:
+    if (is_locked_out(path))
+      return ms_fail(err, MS_STORE,
+                     "%s-lock: the store's lock is another user's: who reads or writes the store needs the permission "
+                     "to write it (`chmod`)",
+                     path);
+    return ms_fail(err, MS_STORE, "%s: the store cannot be written: %s", path, strerror(code));
   case EROFS: return ms_fail(err, MS_STORE, "%s: the store cannot be written: %s", path, strerror(code));
   case ENOENT: return ms_fail(err, MS_STORE, "%s: no store can be made there: %s", path, strerror(code));
   default: return ms_fail(err, MS_STORE, "%s: %s: %s", path, what, mdb_strerror(code));
