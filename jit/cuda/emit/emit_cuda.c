@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Templates: conversions that the GPU has ---- */
+/* ---- Templates: what the GPU has an instruction for ---- */
 
 static const struct c_template templates[] = {
     {"of_half", "",
@@ -25,6 +25,9 @@ static const struct c_template templates[] = {
      "h;\n}",
      NULL},
     {"rsqrt", "", "$V ms_rsqrt_$N($V x) { return $Crsqrt$F(x); }", NULL},
+    /* NaN is left out, and comes of two only; +0 is more than -0. Source: PTX ISA, "Floating Point Instructions: max". */
+    {"least", "", "$V ms_least_$N($V a, $V b) { return $Cfmin$F(a, b); }", NULL},
+    {"most", "", "$V ms_most_$N($V a, $V b) { return $Cfmax$F(a, b); }", NULL},
     {"popcount", "", "$V ms_popcount_$N($V x) { return ($V)__popcll((uint64_t)($U)x); }", NULL},
     {"clz", "", "$V ms_clz_$N($V x) { return ($V)(__clzll((long long)(uint64_t)($U)x) - 64 + $B); }", NULL},
     {NULL, NULL, NULL, NULL}};
