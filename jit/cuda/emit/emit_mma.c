@@ -349,12 +349,43 @@ void emit_cuda_mma_get(struct emit_c *e, tir_expr call) {
 
 /* exp(x) whose result is rounded to 16 bits: 2^(x / ln 2), both to some 22 bits.
  * Source: PTX ISA, "Floating Point Instructions: ex2". */
-static const char *short_exp_function(struct emit_c *e) {
-  if (emit_c_needs(e, "ms_short_exp"))
-    fputs("MS_PTX(float, ms_short_exp, (float x)) {\n  float y;\n"
-          "  asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"(y) : \"f\"(x * 1.44269504f));\n  return y;\n}\n",
+static void write_short_exp2(struct emit_c *e) {
+  if (emit_c_needs(e, "ms_short_exp2"))
+    fputs("MS_PTX(float, ms_short_exp2, (float x)) {\n  float y;\n"
+          "  asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"(y) : \"f\"(x));\n  return y;\n}\n",
           e->helpers);
+}
+
+static const char *short_exp_function(struct emit_c *e) {
+  write_short_exp2(e);
+  if (emit_c_needs(e, "ms_short_exp"))
+    fputs("MS_HELPER float ms_short_exp(float x) { return ms_short_exp2(x * 1.44269504f); }\n", e->helpers);
   return "ms_short_exp";
+}
+
+/* exp(a - b) likewise, by one multiplication and addition where b is the same for several a, as the maximum of a row is:
+ * it errs by as much more as rounding b does. Where b / ln 2 may overflow, floats are so far apart that exp is 1 or 0,
+ * and so is 2^(a - b). */
+static const char *short_exp_apart_function(struct emit_c *e) {
+  write_short_exp2(e);
+  if (emit_c_needs(e, "ms_short_exp_apart"))
+    fputs("MS_HELPER float ms_short_exp_apart(float a, float b) {\n"
+          "  const float by = ::fabsf(b) < 2e38f ? 1.44269504f : 1.0f;\n"
+          "  return ms_short_exp2(::fmaf(a, by, -(b * by)));\n}\n",
+          e->helpers);
+  return "ms_short_exp_apart";
+}
+
+static void write_short_exp(struct emit_c *e, tir_expr x) {
+  const struct tir_expr_node *n = tir_at(e->ir, x);
+  bool apart = n->kind == TIR_SUB;
+  fprintf(e->out, "%s(", apart ? short_exp_apart_function(e) : short_exp_function(e));
+  emit_c_value(e, apart ? n->a : x, C_SCALAR);
+  if (apart) {
+    fputs(", ", e->out);
+    emit_c_value(e, n->b, C_SCALAR);
+  }
+  fputc(')', e->out);
 }
 
 /* What is to be rounded to an element of 16 bits: a value that already is, as it was before. */
@@ -369,9 +400,7 @@ static void write_rounded(struct emit_c *e, tir_expr value, tir_type type) {
     emit_c_value(e, value, C_SCALAR);
     return;
   }
-  fprintf(e->out, "%s(", short_exp_function(e));
-  emit_c_value(e, tir_operands(e->ir, inner->operands)[0], C_SCALAR);
-  fputc(')', e->out);
+  write_short_exp(e, tir_operands(e->ir, inner->operands)[0]);
 }
 
 void emit_c_hold(struct emit_c *e, tir_expr data, tir_expr element, tir_expr value) {
