@@ -25,7 +25,8 @@ static const struct c_template templates[] = {
      "h;\n}",
      NULL},
     {"rsqrt", "", "$V ms_rsqrt_$N($V x) { return $Crsqrt$F(x); }", NULL},
-    /* NaN is left out, and comes of two only; +0 is more than -0. Source: PTX ISA, "Floating Point Instructions: max". */
+    /* NaN is left out, and comes of two only; +0 is more than -0. Source: PTX ISA, "Floating Point Instructions:
+     * max". */
     {"least", "", "$V ms_least_$N($V a, $V b) { return $Cfmin$F(a, b); }", NULL},
     {"most", "", "$V ms_most_$N($V a, $V b) { return $Cfmax$F(a, b); }", NULL},
     {"popcount", "", "$V ms_popcount_$N($V x) { return ($V)__popcll((uint64_t)($U)x); }", NULL},

@@ -363,9 +363,9 @@ static const char *short_exp_function(struct emit_c *e) {
   return "ms_short_exp";
 }
 
-/* exp(a - b) likewise, by one multiplication and addition where b is the same for several a, as the maximum of a row is:
- * it errs by as much more as rounding b does. Where b / ln 2 may overflow, floats are so far apart that exp is 1 or 0,
- * and so is 2^(a - b). */
+/* exp(a - b) likewise, by one multiplication and addition where b is the same for several a, as the maximum of a row
+ * is: it errs by as much more as rounding b does. Where b / ln 2 may overflow, floats are so far apart that exp is 1 or
+ * 0, and so is 2^(a - b). */
 static const char *short_exp_apart_function(struct emit_c *e) {
   write_short_exp2(e);
   if (emit_c_needs(e, "ms_short_exp_apart"))
