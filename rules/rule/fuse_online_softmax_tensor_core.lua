@@ -195,12 +195,19 @@ local function add_normalizer(sch, name, warp)
 end
 
 -- Loops of the fused block: blocks of threads, warps, tiles of columns. Gives the last two, and the number of warps.
+-- Where rows see unlike numbers of columns, all blocks of the same rows are neighbours: those that take longest begin
+-- first, whatever their head (tir/lower/loop/ends.c).
 local function bind(sch, outer, p)
   local loops = {sch:get_loops(outer)}
   local columns, tiles = table.remove(loops), table.remove(loops)
   local factors = {sch:sample_perfect_tile(tiles, 2, p.warps)}
   local blocks, warp = sch:split(tiles, factors)
-  loops[#loops + 1] = blocks
+  if sch:annotation(outer, "msched.idle_above_zero") and #loops > 0 then
+    sch:reorder {blocks, table.unpack(loops)}
+    table.insert(loops, 1, blocks)
+  else
+    loops[#loops + 1] = blocks
+  end
   sch:bind(#loops > 1 and sch:fuse(loops) or loops[1], "blockIdx.x")
   sch:bind(warp, "threadIdx.y")
   return warp, columns, factors[2]

@@ -8,6 +8,9 @@
  * nothing else stay, as a condition costs little there. The condition stays where the shorter loop does not imply it.
  * Threads of a block run as many iterations as that of them that runs most: they may synchronize in the loop.
  *
+ * Where blocks of greater numbers run more iterations, the axis is turned around: blocks begin in the order of their
+ * numbers, and short ones fill in at the end. Source: Graham, "Bounds on multiprocessing timing anomalies", 1969.
+ *
  * Requires: no blocks; kernels. Gives: nothing. Keeps: constant extents of all other loops. */
 #include "tir/lower/lower.h"
 
@@ -171,6 +174,37 @@ static tir_expr what_is_left(struct tir *ir, tir_expr condition) {
   return tir_prove(ir, condition) ? TIR_NONE : condition;
 }
 
+/* A number where a variable has this value; TIR_NONE: it is in terms of others, too. */
+static tir_expr value_at(struct tir *ir, tir_expr e, tir_var v, int64_t value) {
+  tir_subst_var(ir, v, tir_int(ir, tir_type_of(ir, tir_var_expr(ir, v)), value));
+  tir_expr made = tir_subst(ir, e);
+  tir_subst_clear(ir);
+  made = tir_simplify(ir, made);
+  return tir_is_int(ir, made) ? made : TIR_NONE;
+}
+
+/* Turns the axis of blocks around. */
+static void turn_around(struct tir *ir, tir_stmt axis) {
+  struct tir_stmt_node n = *tir_stmt_at(ir, axis);
+  tir_expr v = tir_var_expr(ir, n.loop.var);
+  tir_subst_var(ir, n.loop.var, tir_sub(ir, tir_int(ir, tir_type_of(ir, v), tir_loop_extent(ir, axis) - 1), v));
+  for (tir_stmt s = n.first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) tir_subst_stmt(ir, s);
+  tir_subst_clear(ir);
+}
+
+/* Blocks that run most iterations of the loop begin first. */
+static void run_longest_first(struct tir *ir, tir_stmt loop) {
+  for (tir_stmt s = tir_stmt_at(ir, loop)->parent; s; s = tir_stmt_at(ir, s)->parent) {
+    struct tir_stmt_node n = *tir_stmt_at(ir, s);
+    if (n.kind != TIR_LOOP || n.loop_kind != TIR_THREAD_BINDING || !tir_is_block_axis(tir_loop_axis(ir, s))) continue;
+    int64_t blocks = tir_loop_extent(ir, s);
+    if (blocks < 2 || !tir_is_const(ir, n.loop.min, 0)) continue;
+    tir_expr extent = tir_stmt_at(ir, loop)->loop.extent;
+    tir_expr first = value_at(ir, extent, n.loop.var, 0), last = value_at(ir, extent, n.loop.var, blocks - 1);
+    if (first && last && tir_at(ir, last)->imm > tir_at(ir, first)->imm) turn_around(ir, s);
+  }
+}
+
 static void end_loop(struct tir *ir, tir_stmt loop) {
   struct tir_stmt_node n = *tir_stmt_at(ir, loop);
   struct body body;
@@ -187,6 +221,7 @@ static void end_loop(struct tir *ir, tir_stmt loop) {
     tir_as(ir, body.test, TIR_IF)->test.condition = left;
   else
     tir_kill_alone(ir, body.test);
+  run_longest_first(ir, loop);
 }
 
 bool lower_ends(struct lowering *low) {
