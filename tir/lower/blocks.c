@@ -155,6 +155,7 @@ bool lower_blocks(struct lowering *low) {
   struct matched m = {ir, calloc(ir->buffers.count, sizeof(tir_buffer)), calloc(ir->buffers.count, sizeof(uint32_t)),
                       ir->buffers.count};
   if (!m.to || !m.region) abort();
+  tir_subst_divide(ir);
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
     if (!tir_is(ir, s, TIR_BLOCK)) {
       tir_subst_one(ir, s);

@@ -24,6 +24,7 @@ struct substitution {
   uint64_t mask;
   bool orders;  /* tir_subst_order */
   bool as_is;   /* tir_subst_as_is */
+  bool divides; /* tir_subst_divide */
   unsigned how; /* the way of the last rewriting */
   struct {
     uint32_t epoch, to;
@@ -86,12 +87,13 @@ void tir_subst_clear(struct tir *ir) {
   for (uint32_t i = 0; i < s->changed_buffer_count; i++) s->buffer_to[s->changed_buffers[i]] = TIR_NONE;
   s->changed_var_count = s->changed_buffer_count = 0;
   s->mask = 0;
-  s->orders = s->as_is = false;
+  s->orders = s->as_is = s->divides = false;
   new_epoch(s);
 }
 
 void tir_subst_order(struct tir *ir) { substitution_of(ir)->orders = true; }
 void tir_subst_as_is(struct tir *ir) { substitution_of(ir)->as_is = true; }
+void tir_subst_divide(struct tir *ir) { substitution_of(ir)->divides = true; }
 
 static tir_buffer mapped_buffer(const struct tir *ir, tir_buffer b) {
   const struct substitution *s = substitution_of(ir);
@@ -173,16 +175,18 @@ static tir_expr rewrite_operands(struct tir *ir, tir_expr e, unsigned how) {
 /* What holds no variable of the map stays as it is, whether or not its mask of variables says so. */
 static bool is_kept(unsigned how, tir_expr before, tir_expr after) { return !(how & ALWAYS) && before == after; }
 
-/* x // c % d, where x becomes a sum, is written x % (c*d) // c: a part of it keeps the form that it has as an iterator.
- */
+/* x // c % d, where x becomes a sum, is written x % (c*d) // c: a part of it keeps the form that it has as an iterator;
+ * but where the quotient gives up terms, and is divided. */
 static tir_expr rewrite_part(struct tir *ir, tir_expr e, unsigned how) {
   struct tir_expr_node n = *tir_at(ir, e), quotient = *tir_at(ir, n.a);
   tir_expr x = rewrite(ir, quotient.a, how);
   int64_t product;
   if (is_kept(how, quotient.a, x)) return e;
-  if (!tir_is_index(ir, x) || tir_linear_of(ir, x).count < 3 ||
+  tir_expr q = tir_make(ir, TIR_FLOORDIV, x, quotient.b);
+  bool shorter = substitution_of(ir)->divides && tir_at(ir, q)->kind != TIR_FLOORDIV;
+  if (shorter || !tir_is_index(ir, x) || tir_linear_of(ir, x).count < 3 ||
       __builtin_mul_overflow(tir_at(ir, quotient.b)->imm, tir_at(ir, n.b)->imm, &product))
-    return tir_make(ir, TIR_FLOORMOD, tir_make(ir, TIR_FLOORDIV, x, quotient.b), n.b);
+    return tir_make(ir, TIR_FLOORMOD, q, n.b);
   return tir_make(ir, TIR_FLOORDIV, tir_make(ir, TIR_FLOORMOD, x, tir_int(ir, n.type, product)), quotient.b);
 }
 

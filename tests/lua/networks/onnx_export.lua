@@ -87,6 +87,24 @@ equal
 ]], get "said")
 assert(get "one.y" == y1 and get "two.y" == y2, "a library gives something else than its plan")
 
+-- Nothing but the C library is needed: they give the same in a root that holds no other file, where one may be made.
+run("LD_LIBRARY_PATH=%s ldd %s/networks >%s/needs", folder, folder, folder)
+for name in get("needs"):gmatch "[^%s/]+%.so[%.%d]*" do
+  assert(name:find "^lib[cm]%." or name:find "^ld%-" or name:find "^linux%-" or name == "libone.so" or name == "libtwo.so"
+         or name:find "^libpthread%.", name .. " is needed")
+end
+run("rm %s/one.y %s/two.y && mkdir %s/bare && cp --parents -L $(grep -o '/[^ ]*' %s/needs) %s/bare", folder, folder,
+    folder, folder, folder)
+run("cd %s && cp --parents networks one.* two.* damaged cut bare && mkfifo bare/pipe", folder)
+local enter = os.execute("chroot / true 2>/dev/null") and "chroot"
+              or os.execute "unshare -r chroot / true 2>/dev/null" and "unshare -r chroot"
+if enter then
+  run("LD_LIBRARY_PATH=%s %s %s/bare /networks / >%s/bare/said", folder, enter, folder, folder)
+  assert(get "bare/said" == get "said" and get "bare/one.y" == y1 and get "bare/two.y" == y2)
+else
+  print "no root may be entered here: the library ran beside all packages"
+end
+
 -- An archive, which takes OpenMP's threads.
 local paths = plan1:export(folder .. "/one.a")
 assert(#paths == 3
