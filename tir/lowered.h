@@ -30,6 +30,8 @@ const char *tir_instruction_name(enum tir_instruction which);
 
 /* A tile of products of tiles, added to one. */
 bool tir_is_tile_product(enum tir_instruction which);
+/* How many rows the tile has that such a statement adds to, or makes zero; 0: it does neither. */
+int tir_tile_rows(const struct tir *ir, tir_stmt s);
 /* Lowered, an attribute around a loop that does nothing but such products: the tiles that it adds to stay in registers
  * while it runs. In front of the loop, below the attribute, stand those that begin at zero (TILEZERO). The number of
  * tiles, and two addresses of each, of its first element and of that below it; 0: the statement is no such

@@ -9,6 +9,8 @@
 -- fits in the cache, the reduction is one piece, and what is computed from the result is computed accumulators by
 -- accumulators, by way of a local buffer of so many tiles; and so does a result larger than the second cache reach its
 -- rows.
+-- Tiles have 14 rows where that divides lines and 16 does not: so an image is read where it lies, and of lines of 14
+-- the accumulators lie in two.
 -- Where rows, columns or the reduction are no whole tiles, and where too few lie in one loop, as an image's lines are,
 -- the block becomes a product of two matrices (products.lua), padded by zeros: both operands are copied tile by tile,
 -- and of the result no more is written than there is.
@@ -17,6 +19,7 @@ local common, nest = msched.load "rules.common", msched.load "rules.register_loo
 local tiling, products = msched.load "rules.tiling", msched.load "rules.products"
 
 local SIDE = 16 -- rows, and columns, of a tile
+local ROWS = {SIDE, 14} -- rows that a tile may have: lines of an image are multiples of seven
 
 local ACCUMULATORS = {{2, 2}, {1, 4}, {4, 1}} -- tiles of rows by tiles of columns that six of eight registers hold
 local FEWER = {{1, 3}, {3, 1}, {1, 2}, {2, 1}, {1, 1}} -- where those do not divide
@@ -41,28 +44,33 @@ local function find_groups(sch, block, reduce, shared, each, inner, width)
   if groups and neighbours and sch:read_stride(block, each, inner) == width then return groups, neighbours end
 end
 
--- What becomes what of the tile, by the numbers of iterations; nil: the block has no such tiles.
-local function analyze(sch, block, width)
+-- What becomes what of the tile of so many rows, by the numbers of iterations; nil: the block has no such tiles. lines:
+-- the iteration around that of rows, of which each has one tile, so that accumulators lie in several of it.
+local function analyze(sch, block, width, side)
   local spatial, reduce, loops = nest.by_kind(sch, block)
   local inner = spatial and nest.contiguous(sch, block, spatial)
   local shared, each = nil, nil
   if inner then shared, each = nest.operands(sch, block, inner) end
   if not shared or sch:extent(inner) % SIDE ~= 0 then return nil end
-  local a = {shared = shared, each = each, width = width, loops = #loops}
+  local a = {shared = shared, each = each, width = width, loops = #loops, side = side}
   local depth, neighbours = find_groups(sch, block, reduce, shared, each, inner, width)
   depth = depth or nest.longest(sch, block, reduce, shared, 1, SIDE * width)
     or nest.longest(sch, block, reduce, shared, nil, SIDE * width)
+  local around
   for i, l in ipairs(loops) do
     local rows = sch:read_stride(block, each, l) == 0 and (sch:read_stride(block, shared, l) or 0) > 0
+      and sch:loop_iter_kind(l) == "spatial" and l ~= inner
     if l == inner then a.columns = i
     elseif l == depth then a.depth = i
     elseif l == neighbours then a.neighbours = i
     -- the innermost one
-    elseif rows and sch:loop_iter_kind(l) == "spatial" and sch:extent(l) % SIDE == 0 then a.rows = i end
+    elseif rows and sch:extent(l) % side == 0 then a.rows, a.lines = i, around end
+    if rows and sch:extent(l) > 1 then around = i end
   end
   if not a.rows or not a.depth then return nil end
+  if side == SIDE or sch:extent(loops[a.rows]) > side then a.lines = nil end
   a.copied = not neighbours and sch:read_stride(block, shared, depth) ~= 1
-  a.tiles = {sch:extent(loops[a.rows]) // SIDE, sch:extent(inner) // SIDE}
+  a.tiles = {sch:extent(loops[a.lines or a.rows]) // (a.lines and 1 or side), sch:extent(inner) // SIDE}
   return a
 end
 
@@ -98,7 +106,8 @@ local function part_neighbours(sch, block, a)
   sch:transform_block_layout(block,
                              string.format("lambda %s: (%s)", table.concat(names, ", "), table.concat(order, ", ")))
   local function after(i) return i > a.depth and i + 1 or i end
-  return {rows = after(a.rows), columns = after(a.columns), depth = a.depth, neighbours = a.depth + 1}
+  return {rows = after(a.rows), lines = a.lines and after(a.lines), columns = after(a.columns), depth = a.depth,
+          neighbours = a.depth + 1}
 end
 
 -- The loops of a block by their parts in the tile. batch: those by which both operands differ.
@@ -106,6 +115,7 @@ local function loops_by_part(sch, block, a)
   local loops = {batch = {}, outer = {}, reduce = {}}
   for i, l in ipairs {sch:get_loops(block)} do
     if i == a.rows then loops.rows = l
+    elseif i == a.lines then loops.lines = l
     elseif i == a.columns then loops.columns = l
     elseif i == a.depth then loops.groups = l
     elseif i == a.neighbours then loops.neighbours = l
@@ -126,13 +136,19 @@ end
 -- blocks of the reduction, or all of it; what is left of the other spatial loops, and of a chunk; the reductions; the
 -- accumulators; the instruction. Gives the loop of the instruction's rows, and those that are copied under: the operand
 -- of the rows, that of the columns; and that the result is written under.
-local function tile(sch, block, loops, by, one_piece)
+local function tile(sch, block, loops, by, one_piece, side)
   if #loops.outer + #loops.batch > 1 then
     sch:reorder(table.move(loops.outer, 1, #loops.outer, #loops.batch + 1,
                            table.move(loops.batch, 1, #loops.batch, 1, {})))
   end
   local outer, outer_rest = nest.split_outer(sch, loops.outer)
-  local all_rows, rows, row = sch:split(loops.rows, {msched.rest, by[1], SIDE})
+  local all_rows, rows, row
+  if loops.lines then
+    all_rows, rows = sch:split(loops.lines, {msched.rest, by[1]})
+    row = loops.rows
+  else
+    all_rows, rows, row = sch:split(loops.rows, {msched.rest, by[1], side})
+  end
   local chunk, rows_outer = sch:split(all_rows, {sch:sample_perfect_tile(all_rows, 2, 64)})
   local columns_outer, columns, column = sch:split(loops.columns, {msched.rest, by[2], SIDE})
   local groups, group = sch:split(loops.groups, {msched.rest, SIDE})
@@ -179,11 +195,13 @@ end
 -- copy the operands of rows and of columns; a.result, which writes the result out. false: it is refused.
 local function finish(sch, block, context, a, by, intrinsic)
   local loops = loops_by_part(sch, block, a)
-  local under = tile(sch, block, loops, by, is_in_one_piece(sch, loops, by[2], context.target))
+  local side = a.side or SIDE
+  local under = tile(sch, block, loops, by, is_in_one_piece(sch, loops, by[2], context.target), side)
   if not is_accepted(sch, under.row, intrinsic) then return false end
   sch:annotate(block, "meta_schedule.auto_tensorize", intrinsic)
   sch:annotate(block, "meta_schedule.auto_tensorize_init",
-               sch:writes(block)[1].type == "int32" and "amx_zero_i32" or "amx_zero_f32")
+               (side == SIDE and "amx_zero_" or string.format("amx_zero_%d_", side))
+                 .. (sch:writes(block)[1].type == "int32" and "i32" or "f32"))
   for _, copy in ipairs {{a.copy, a.at_rows and under.written or under.rows}, {a.packed, under.columns}} do
     if copy[1] then
       if not sch:can_compute_at(copy[1], copy[2]) then return false end
@@ -203,7 +221,8 @@ end
 
 local function intrinsic_of(sch, block, a)
   local reads = sch:reads(block)
-  return (INTRINSICS[reads[a.shared + 1].type] or {})[reads[a.each + 1].type]
+  local name = (INTRINSICS[reads[a.shared + 1].type] or {})[reads[a.each + 1].type]
+  return name and name:gsub("^amx_16", "amx_" .. (a.side or SIDE)) or nil
 end
 
 -- The block in tiles of so many accumulators; nil: it has no such tiles.
@@ -220,8 +239,8 @@ local function tiled(sch, block, context, a, by)
   if constant and packed then s:annotate(packed, AHEAD, true) end
   if a.copied and not nest.with_last(s, b, a.shared, loops[a.depth]) then return nil end
   local own = a.neighbours and a or part_neighbours(s, b, a)
-  own = {rows = own.rows, columns = own.columns, depth = own.depth, neighbours = own.neighbours, each = a.each,
-         width = a.width, packed = not constant and packed or nil}
+  own = {rows = own.rows, lines = own.lines, side = a.side, columns = own.columns, depth = own.depth,
+         neighbours = own.neighbours, each = a.each, width = a.width, packed = not constant and packed or nil}
   return finish(s, b, context, own, by, intrinsic) and s or nil
 end
 
@@ -254,15 +273,17 @@ local MOST_PADDED, SLOWER = 2, 1.1 -- shapes of accumulators, and how much more 
 
 local function ceil(n, by) return (n + by - 1) // by end
 
--- Cycles of a step of the reduction, by so many accumulators.
-local function step_of(by) return math.max(PRODUCT * by[1] * by[2], LATENCY, LOAD * (by[1] + by[2])) end
+-- Cycles of a step of the reduction, by so many accumulators of so many rows.
+local function step_of(by, side)
+  return math.max(PRODUCT * side / SIDE * by[1] * by[2], LATENCY, LOAD * (by[1] + by[2]))
+end
 
 -- The shapes of accumulators that take the fewest cycles for so many tiles, or hardly more; and these cycles.
 local function shapes_for(rows, columns)
   local cycles, best, list = {}, math.huge, {}
   for _, shapes in ipairs {ACCUMULATORS, FEWER} do
     for _, by in ipairs(shapes) do
-      cycles[by] = ceil(rows, by[1]) * ceil(columns, by[2]) * step_of(by)
+      cycles[by] = ceil(rows, by[1]) * ceil(columns, by[2]) * step_of(by, SIDE)
       best = math.min(best, cycles[by])
     end
   end
@@ -390,21 +411,29 @@ end
 
 -- ---- Together ------------------------------------------------------------------------------------------------------
 
+-- What becomes what of the block's whole tiles, of as many rows as divide its own; nil: it has none.
+local function analyze_whole(sch, block, width)
+  for _, side in ipairs(ROWS) do
+    local seen = sch:copy()
+    local a = analyze(seen, seen:handle(block), width, side)
+    if a then return a end
+  end
+end
+
 -- Appends what whole tiles make of the block; gives the cycles of the best.
 local function add_whole(results, sch, block, context, width)
-  local seen, best = sch:copy(), math.huge
-  local a = analyze(seen, seen:handle(block), width)
+  local a, best = analyze_whole(sch, block, width), math.huge
   if not a then return best end
-  local products_in_all = 1 / (SIDE * SIDE * SIDE * width)
-  for _, l in ipairs {seen:get_loops(seen:handle(block))} do products_in_all = products_in_all * seen:extent(l) end
+  local products_in_all = 1 / (a.side * SIDE * SIDE * width)
+  for _, l in ipairs {sch:get_loops(block)} do products_in_all = products_in_all * sch:extent(l) end
   for _, shapes in ipairs {ACCUMULATORS, FEWER} do
     for _, by in ipairs(shapes) do
       local made = tiled(sch, block, context, a, by)
       if made then
-        best, results[#results + 1] = math.min(best, products_in_all * step_of(by) / (by[1] * by[2])), made
+        best, results[#results + 1] = math.min(best, products_in_all * step_of(by, a.side) / (by[1] * by[2])), made
       end
     end
-    if #results > 1 then return best end
+    if #results > 1 then return a.side == SIDE and best or best / WORTH end
   end
   return best
 end

@@ -66,7 +66,7 @@ struct model_iter {
   int64_t extent;
   bool reduces, dense; /* dense: every access stays or moves by one element in memory, and some move */
 };
-enum { MODEL_TILE_SIDE = 16 }; /* rows and columns of a tile of AMX, and groups of neighbours of its products */
+enum { MODEL_TILE_SIDE = 16 }; /* columns of a tile of AMX, and groups of neighbours of its products */
 struct model_nest {
   uint32_t loop_count, iter_count, access_count; /* loops: outermost first */
   struct model_loop loops[MODEL_LOOPS];
@@ -76,6 +76,7 @@ struct model_nest {
   bool dots; /* its innermost loop, in a vectorized one, is over neighbours in dot products (tir/lower/vector/dots.c) */
   bool tensorized;                           /* of a CPU: products of short types, by a tensor intrinsic */
   double tile_products;                      /* of such an intrinsic, where it multiplies AMX's tiles; else 0 */
+  double tile_rows;                          /* of those; else 0 */
   bool tile_copy;                            /* it copies what such products read */
   bool placed;                               /* noted by rules/rule/spatial_tiling.lua, or kept for it */
   bool counts;                               /* of a GPU: it has a cost of its own */

@@ -339,14 +339,14 @@ static uint32_t holding_begin(const struct model_shape *s) {
  * loaded before the loops that hold them, and stored behind these (tir/lower/vector/tiles.c). Source: Intel,
  * "Optimization Reference Manual", chapter "Intel AMX": latency and throughput of TDP*, TILELOADD, TILESTORED. */
 static double tile_cycles(const struct model_shape *s) {
-  enum { PRODUCT = 16, LATENCY = 52, LOAD = 8, STORE = 16, ELEMENTS = MODEL_TILE_SIDE * MODEL_TILE_SIDE };
+  enum { LATENCY = 52, LOAD = 8, STORE = 16, ELEMENTS = MODEL_TILE_SIDE * MODEL_TILE_SIDE };
   enum { ROWS = 6, COLUMNS = 5 }; /* loops over accumulators, from the last */
   const struct model_nest *nest = s->nest;
   uint32_t held = holding_begin(s), last = nest->loop_count;
   if (last < ROWS) return model_product(s, 0, last) / nest->tile_products * LATENCY;
   double products = model_product(s, 0, last) / nest->tile_products;
   double rows = s->trips[last - ROWS], columns = s->trips[last - COLUMNS];
-  double step = fmax(fmax(rows * columns * PRODUCT, LATENCY), (rows + columns) * LOAD);
+  double step = fmax(fmax(rows * columns * nest->tile_rows, LATENCY), (rows + columns) * LOAD);
   double moved = model_product(s, 0, held); /* elements of accumulators, loaded and stored */
   for (uint32_t l = last; l-- > held;)
     if (!nest->loops[l].reduces) moved *= s->trips[l];

@@ -593,8 +593,10 @@ static void read_dots(const struct reading *r, struct model_nest *nest, tir_bloc
                nest->loops[last - 1].kind == MODEL_VECTOR && tir_loop_extent(ir, loops[last]) == width;
   const char *intrinsic = intrinsic_of(ir, block);
   nest->tensorized = intrinsic != NULL;
-  if (intrinsic && !strncmp(intrinsic, "amx_", 4))
-    nest->tile_products = (double)MODEL_TILE_SIDE * MODEL_TILE_SIDE * MODEL_TILE_SIDE * width;
+  if (intrinsic && !strncmp(intrinsic, "amx_", 4)) {
+    nest->tile_rows = atof(intrinsic + 4);
+    nest->tile_products = nest->tile_rows * MODEL_TILE_SIDE * MODEL_TILE_SIDE * width;
+  }
   if (nest->dots || nest->tensorized) nest->simple = 1;
 }
 

@@ -2,7 +2,8 @@
  * instruction NAME does on the memory at these addresses. A generator of code emits it in the statement's place.
  *
  * The addresses are an operand's first element, then its neighbours, one a dimension, outermost first; and so on for
- * each operand. An instruction knows how far apart its neighbours lie; or it takes the distance as a stride.
+ * each operand. An instruction knows how far apart its neighbours lie; or it takes the distance as a stride. Behind the
+ * addresses of tiles, which have 16 rows, may stand another number of rows of C and A.
  * "offer" comes first: instructions that the target lacks go, and the statement alone stands.
  * "instruction" comes last. Requires: buffers of rank 1. Gives: instructions only where the distances are those they
  * need. Both keep what is computed. */
@@ -10,7 +11,7 @@
 
 #include <string.h>
 
-enum { BASE = 0, ANY = -1, WORD = -2, MOST_ADDRESSES = 12 };
+enum { BASE = 0, ANY = -1, WORD = -2, MOST_ADDRESSES = 12, TILE_ROWS = 16 };
 
 /* Elements from the operand's first to each address; ANY: a stride; WORD: as many as fill 32 bits. */
 static const struct {
@@ -87,13 +88,29 @@ static bool lies(struct tir *ir, const tir_expr *args, const int8_t *distance, u
   return true;
 }
 
+/* Whether a call has an instruction's addresses, and of tiles may have how many rows they have. */
+static bool has_arguments(const struct tir *ir, const struct tir_expr_node *call, enum tir_instruction which) {
+  if (known[which].count == call->count) return true;
+  if (known[which].count + 1 != call->count || !(tir_is_tile_product(which) || which == TIR_TILEZERO)) return false;
+  tir_expr rows = tir_operands(ir, call->operands)[call->count - 1];
+  return tir_is_int(ir, rows) && tir_at(ir, rows)->imm > 0 && tir_at(ir, rows)->imm <= TILE_ROWS;
+}
+
 enum tir_instruction tir_instruction_of(const struct tir *ir, tir_stmt s) {
   if (!lower_is_attr(ir, s, TIR_INSTRUCTION)) return TIR_INSTRUCTIONS;
   const struct tir_expr_node *call = tir_at(ir, tir_stmt_at(ir, s)->attr.value);
   for (int i = 0; call->kind == TIR_CALL && i < TIR_INSTRUCTIONS; i++)
-    if (!strcmp(known[i].name, tir_text(ir, call->ref)) && known[i].count == call->count)
+    if (!strcmp(known[i].name, tir_text(ir, call->ref)) && has_arguments(ir, call, (enum tir_instruction)i))
       return (enum tir_instruction)i;
   return TIR_INSTRUCTIONS;
+}
+
+int tir_tile_rows(const struct tir *ir, tir_stmt s) {
+  enum tir_instruction which = tir_instruction_of(ir, s);
+  if (!tir_is_tile_product(which) && which != TIR_TILEZERO) return 0;
+  const struct tir_expr_node *call = tir_at(ir, tir_stmt_at(ir, s)->attr.value);
+  if (call->count == known[which].count) return TILE_ROWS;
+  return (int)tir_at(ir, tir_operands(ir, call->operands)[call->count - 1])->imm;
 }
 
 static bool is_offered(const struct lowering *low, enum tir_instruction which) {
@@ -103,8 +120,9 @@ static bool is_offered(const struct lowering *low, enum tir_instruction which) {
 static bool fits(struct tir *ir, tir_stmt s, enum tir_instruction which) {
   tir_expr args[MOST_ADDRESSES];
   struct tir_expr_node call = *tir_at(ir, tir_as(ir, s, TIR_ATTR)->attr.value);
-  memcpy(args, tir_operands(ir, call.operands), call.count * sizeof *args);
-  return lies(ir, args, known[which].distance, call.count);
+  assert(known[which].count <= MOST_ADDRESSES);
+  memcpy(args, tir_operands(ir, call.operands), known[which].count * sizeof *args);
+  return lies(ir, args, known[which].distance, known[which].count);
 }
 
 static bool keep_instructions(struct lowering *low, bool flat) {

@@ -172,7 +172,7 @@ struct words {
   const char *at;
   size_t length;
 };
-enum { MOST_CHOICES = 6, MOST_OPTIONS = 8 };
+enum { MOST_CHOICES = 8, MOST_OPTIONS = 8 };
 struct choice {
   char letter;
   bool tied; /* to the choice before it */

@@ -102,8 +102,8 @@ LLVMValueRef emit_stride_between(struct emit *e, LLVMValueRef first, LLVMValueRe
 /* Calls an intrinsic of the machine's, of one type. */
 LLVMValueRef emit_machine_intrinsic(struct emit *e, const char *name, LLVMValueRef *args, unsigned count);
 /* emit_tiles.c */
-void emit_tile_product(struct emit *e, const tir_expr *args, enum tir_instruction which);
-void emit_tile_of_zeros(struct emit *e, const tir_expr *args);
+void emit_tile_product(struct emit *e, const tir_expr *args, enum tir_instruction which, int rows);
+void emit_tile_of_zeros(struct emit *e, const tir_expr *args, int rows);
 /* What is below the attribute, with the tiles in registers that are at so many pairs of addresses. */
 void emit_held_tiles(struct emit *e, tir_stmt attr, const tir_expr *held, uint32_t count);
 /* Code of an entry that asks for the tiles. Gives whether they were refused. */

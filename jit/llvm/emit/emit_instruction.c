@@ -273,9 +273,9 @@ bool emit_instruction(struct emit *e, tir_stmt attr) {
   const tir_expr *args = tir_operands(e->ir, tir_at(e->ir, tir_as(e->ir, attr, TIR_ATTR)->attr.value)->operands);
   struct tir_transposition t = tir_transposition_of(which);
   if (tir_is_tile_product(which))
-    emit_tile_product(e, args, which);
+    emit_tile_product(e, args, which, tir_tile_rows(e->ir, attr));
   else if (which == TIR_TILEZERO)
-    emit_tile_of_zeros(e, args);
+    emit_tile_of_zeros(e, args, tir_tile_rows(e->ir, attr));
   else if (t.side)
     emit_transposition(e, args, t);
   else

@@ -24,17 +24,22 @@ LLVMValueRef emit_alloca(struct emit *e, LLVMTypeRef type, uint64_t count, unsig
 
 /* ---- Control ---- */
 
-/* Source: LLVM's Language Reference, "llvm.loop.vectorize.enable"; a loop's node names itself first. */
-static void forbid_vectors(struct emit *e, LLVMValueRef back) {
-  static const char name[] = "llvm.loop.vectorize.enable", kind[] = "llvm.loop";
-  LLVMMetadataRef no = LLVMValueAsMetadata(LLVMConstInt(LLVMInt1TypeInContext(e->context), 0, false));
-  LLVMMetadataRef pair[] = {LLVMMDStringInContext2(e->context, name, sizeof name - 1), no};
+/* Notes something on the loop that a jump goes on with; value: NULL, where the name says it all. Source: LLVM's
+ * Language Reference, "llvm.loop"; a loop's node names itself first. */
+static void note_loop(struct emit *e, LLVMValueRef back, const char *name, LLVMValueRef value) {
+  static const char kind[] = "llvm.loop";
+  LLVMMetadataRef pair[] = {LLVMMDStringInContext2(e->context, name, strlen(name)),
+                            value ? LLVMValueAsMetadata(value) : NULL};
   LLVMMetadataRef itself = LLVMTemporaryMDNode(e->context, NULL, 0);
-  LLVMMetadataRef parts[] = {itself, LLVMMDNodeInContext2(e->context, pair, 2)};
+  LLVMMetadataRef parts[] = {itself, LLVMMDNodeInContext2(e->context, pair, value ? 2 : 1)};
   LLVMMetadataRef node = LLVMMDNodeInContext2(e->context, parts, 2);
   LLVMMetadataReplaceAllUsesWith(itself, node);
   LLVMSetMetadata(back, LLVMGetMDKindIDInContext(e->context, kind, sizeof kind - 1),
                   LLVMMetadataAsValue(e->context, node));
+}
+
+static void forbid_vectors(struct emit *e, LLVMValueRef back) {
+  note_loop(e, back, "llvm.loop.vectorize.enable", LLVMConstInt(LLVMInt1TypeInContext(e->context), 0, false));
 }
 
 static void emit_loop(struct emit *e, tir_loop loop) {
@@ -64,6 +69,42 @@ static void emit_loop(struct emit *e, tir_loop loop) {
   LLVMValueRef back = LLVMBuildCondBr(w, more, body, after);
   if (jit_stores_come_back(e->ir, loop)) forbid_vectors(e, back);
   LLVMAddIncoming(i, (LLVMValueRef[]){min, next}, (LLVMBasicBlockRef[]){before, latch}, 2);
+  LLVMPositionBuilderAtEnd(w, after);
+}
+
+/* The loop that is all that a loop does, if both run a constant number of times; TIR_NONE: there is none. */
+static tir_loop only_loop(const struct tir *ir, tir_loop loop) {
+  tir_stmt s = tir_stmt_at(ir, loop)->first[TIR_BODY];
+  bool only = s && !tir_stmt_at(ir, s)->next && tir_is(ir, s, TIR_LOOP);
+  return only && tir_loop_extent(ir, loop) > 0 && tir_loop_extent(ir, s) > 0 ? s : TIR_NONE;
+}
+
+/* Loops that do nothing but the next one, as one: LLVM keeps tiles in registers over one loop alone, which it leaves as
+ * it is. Each variable is what is left of the number of the iteration once those inside have had theirs. */
+static void emit_as_one(struct emit *e, tir_loop outer) {
+  LLVMBuilderRef w = e->builder;
+  int64_t count = 1;
+  tir_loop inner = TIR_NONE;
+  for (tir_loop l = outer; l; l = only_loop(e->ir, l)) inner = l, count *= tir_loop_extent(e->ir, l);
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(w), body = new_block(e, "body"), after = new_block(e, "after");
+  LLVMBuildBr(w, body);
+  LLVMPositionBuilderAtEnd(w, body);
+  LLVMValueRef i = LLVMBuildPhi(w, LLVMInt64TypeInContext(e->context), "i"), left = i;
+  for (tir_loop l = inner;; l = tir_stmt_at(e->ir, l)->parent) {
+    struct tir_stmt_node s = *tir_stmt_at(e->ir, l);
+    LLVMValueRef extent = emit_int64(e, tir_loop_extent(e->ir, l));
+    LLVMValueRef own = l == outer ? left : LLVMBuildURem(w, left, extent, "");
+    e->vars[s.loop.var] = LLVMBuildNSWAdd(w, own, emit_number(e, s.loop.min), "");
+    if (l == outer) break;
+    left = LLVMBuildUDiv(w, left, extent, "");
+  }
+  emit_list(e, tir_stmt_at(e->ir, inner)->first[TIR_BODY]);
+  for (tir_loop l = outer; l; l = only_loop(e->ir, l)) e->vars[tir_stmt_at(e->ir, l)->loop.var] = NULL;
+  LLVMValueRef next = LLVMBuildNSWAdd(w, i, emit_int64(e, 1), "");
+  LLVMBasicBlockRef latch = LLVMGetInsertBlock(w);
+  LLVMValueRef more = LLVMBuildICmp(w, LLVMIntSLT, next, emit_int64(e, count), "");
+  note_loop(e, LLVMBuildCondBr(w, more, body, after), "llvm.loop.unroll.disable", NULL);
+  LLVMAddIncoming(i, (LLVMValueRef[]){emit_int64(e, 0), next}, (LLVMBasicBlockRef[]){before, latch}, 2);
   LLVMPositionBuilderAtEnd(w, after);
 }
 
@@ -153,7 +194,7 @@ static void emit_statement(struct emit *e, tir_stmt s) {
   const tir_expr *held;
   uint32_t count;
   switch (n->kind) {
-  case TIR_LOOP: emit_loop(e, s); break;
+  case TIR_LOOP: (e->tiles && only_loop(e->ir, s) ? emit_as_one : emit_loop)(e, s); break;
   case TIR_STORE: emit_store(e, s); break;
   case TIR_IF: emit_if(e, s); break;
   case TIR_WHILE: emit_while(e, s); break;

@@ -21,6 +21,7 @@ struct tile {
 struct emit_tiles {
   const tir_expr *held; /* two addresses each */
   uint32_t held_count, read_count;
+  int rows; /* of each of the held */
   LLVMValueRef *cells;
   bool shares; /* what is read once more in an iteration is there already */
   struct tile read[MOST_READ];
@@ -32,29 +33,34 @@ static LLVMTypeRef cell_type(struct emit *e) {
   return LLVMVectorType(LLVMInt32TypeInContext(e->context), TILE_ELEMENTS);
 }
 
-static LLVMValueRef rows(struct emit *e) { return LLVMConstInt(LLVMInt16TypeInContext(e->context), TILE_ROWS, false); }
+/* How many rows a tile has, which an instruction takes. */
+static LLVMValueRef number(struct emit *e, int rows) {
+  assert(rows > 0 && rows <= TILE_ROWS);
+  return LLVMConstInt(LLVMInt16TypeInContext(e->context), (unsigned)rows, false);
+}
 static LLVMValueRef bytes(struct emit *e) {
   return LLVMConstInt(LLVMInt16TypeInContext(e->context), TILE_BYTES, false);
 }
 
-static LLVMValueRef load_tile_by(struct emit *e, const char *name, tir_expr first, tir_expr next) {
+static LLVMValueRef load_tile_by(struct emit *e, const char *name, tir_expr first, tir_expr next, int rows) {
   LLVMValueRef at = emit_address_argument(e, first);
-  LLVMValueRef operands[] = {rows(e), bytes(e), at, emit_stride_between(e, at, emit_address_argument(e, next))};
+  LLVMValueRef operands[] = {number(e, rows), bytes(e), at, emit_stride_between(e, at, emit_address_argument(e, next))};
   return emit_machine_intrinsic(e, name, operands, 4);
 }
 
-static LLVMValueRef load_tile(struct emit *e, tir_expr first, tir_expr next) {
-  return load_tile_by(e, "llvm.x86.tileloadd64.internal", first, next);
+static LLVMValueRef load_tile(struct emit *e, tir_expr first, tir_expr next, int rows) {
+  return load_tile_by(e, "llvm.x86.tileloadd64.internal", first, next, rows);
 }
 
 /* The same with a hint: its lines need not stay in the first cache. */
-static LLVMValueRef stream_tile(struct emit *e, tir_expr first, tir_expr next) {
-  return load_tile_by(e, "llvm.x86.tileloaddt164.internal", first, next);
+static LLVMValueRef stream_tile(struct emit *e, tir_expr first, tir_expr next, int rows) {
+  return load_tile_by(e, "llvm.x86.tileloaddt164.internal", first, next, rows);
 }
 
-static void store_tile(struct emit *e, tir_expr first, tir_expr next, LLVMValueRef value) {
+static void store_tile(struct emit *e, tir_expr first, tir_expr next, int rows, LLVMValueRef value) {
   LLVMValueRef at = emit_address_argument(e, first);
-  LLVMValueRef operands[] = {rows(e), bytes(e), at, emit_stride_between(e, at, emit_address_argument(e, next)), value};
+  LLVMValueRef operands[] = {number(e, rows), bytes(e), at, emit_stride_between(e, at, emit_address_argument(e, next)),
+                             value};
   emit_machine_intrinsic(e, "llvm.x86.tilestored64.internal", operands, 5);
 }
 
@@ -78,7 +84,7 @@ static LLVMValueRef held_cell(const struct emit *e, const tir_expr *result) {
 
 /* An operand, loaded; where a loop's are shared, and it was loaded in this very block of code, as it was then: between
  * the products of such a loop nothing is stored. */
-static LLVMValueRef operand(struct emit *e, const tir_expr *at) {
+static LLVMValueRef operand(struct emit *e, const tir_expr *at, int rows) {
   struct emit_tiles *t = e->tiles;
   struct tile *read = NULL;
   for (uint32_t i = 0; t && i < t->read_count; i++)
@@ -86,7 +92,7 @@ static LLVMValueRef operand(struct emit *e, const tir_expr *at) {
   struct tile *kept = read && t->shares && read->uses > 1 ? read : NULL;
   LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
   if (kept && kept->block == here) return kept->value;
-  LLVMValueRef value = (read && read->streams ? stream_tile : load_tile)(e, at[0], at[1]);
+  LLVMValueRef value = (read && read->streams ? stream_tile : load_tile)(e, at[0], at[1], rows);
   if (kept) kept->value = value, kept->block = here;
   return value;
 }
@@ -101,30 +107,30 @@ static const char *product_name(enum tir_instruction which) {
   }
 }
 
-void emit_tile_product(struct emit *e, const tir_expr *args, enum tir_instruction which) {
+void emit_tile_product(struct emit *e, const tir_expr *args, enum tir_instruction which, int rows) {
   LLVMValueRef cell = held_cell(e, args + RESULT);
   assert((cell || !e->tiles) && "a loop that holds accumulators adds to no others");
-  LLVMValueRef c = cell ? tile_of(e, cell) : load_tile(e, args[RESULT], args[RESULT + 1]);
-  LLVMValueRef a = operand(e, args + LEFT), b = operand(e, args + RIGHT);
-  LLVMValueRef operands[] = {rows(e), bytes(e), bytes(e), c, a, b};
+  LLVMValueRef c = cell ? tile_of(e, cell) : load_tile(e, args[RESULT], args[RESULT + 1], rows);
+  LLVMValueRef a = operand(e, args + LEFT, rows), b = operand(e, args + RIGHT, TILE_ROWS);
+  LLVMValueRef operands[] = {number(e, rows), bytes(e), bytes(e), c, a, b};
   LLVMValueRef product = emit_machine_intrinsic(e, product_name(which), operands, 6);
   if (cell)
     keep_tile(e, cell, product);
   else
-    store_tile(e, args[RESULT], args[RESULT + 1], product);
+    store_tile(e, args[RESULT], args[RESULT + 1], rows, product);
   e->uses_tiles = true;
 }
 
-static LLVMValueRef zeros(struct emit *e) {
-  return emit_machine_intrinsic(e, "llvm.x86.tilezero.internal", (LLVMValueRef[]){rows(e), bytes(e)}, 2);
+static LLVMValueRef zeros(struct emit *e, int rows) {
+  return emit_machine_intrinsic(e, "llvm.x86.tilezero.internal", (LLVMValueRef[]){number(e, rows), bytes(e)}, 2);
 }
 
-void emit_tile_of_zeros(struct emit *e, const tir_expr *args) {
+void emit_tile_of_zeros(struct emit *e, const tir_expr *args, int rows) {
   LLVMValueRef cell = held_cell(e, args + RESULT);
   if (cell)
-    keep_tile(e, cell, zeros(e));
+    keep_tile(e, cell, zeros(e, rows));
   else
-    store_tile(e, args[RESULT], args[RESULT + 1], zeros(e));
+    store_tile(e, args[RESULT], args[RESULT + 1], rows, zeros(e, rows));
   e->uses_tiles = true;
 }
 
@@ -145,6 +151,7 @@ static bool find_shared(const struct emit *e, tir_stmt attr, struct emit_tiles *
   uint32_t shared = 0, single = 0;
   for (tir_stmt s = attr; s; s = tir_next(e->ir, s, attr)) {
     if (!tir_is_tile_product(tir_instruction_of(e->ir, s))) continue;
+    t->rows = tir_tile_rows(e->ir, s); /* they are the same for all */
     const tir_expr *args = tir_operands(e->ir, tir_at(e->ir, tir_stmt_at(e->ir, s)->attr.value)->operands);
     if (!count_read(t, args + LEFT) || !count_read(t, args + RIGHT)) return false;
   }
@@ -194,12 +201,13 @@ void emit_held_tiles(struct emit *e, tir_stmt attr, const tir_expr *held, uint32
   find_streaming(e, attr, &tiles);
   for (uint32_t i = 0; i < count; i++) {
     cells[i] = emit_alloca(e, cell_type(e), 1, TILE_BYTES);
-    if (!begins_at_zero(e, attr, held + 2 * i)) keep_tile(e, cells[i], load_tile(e, held[2 * i], held[2 * i + 1]));
+    if (!begins_at_zero(e, attr, held + 2 * i))
+      keep_tile(e, cells[i], load_tile(e, held[2 * i], held[2 * i + 1], tiles.rows));
   }
   e->tiles = &tiles;
   emit_list(e, tir_stmt_at(e->ir, attr)->first[TIR_BODY]);
   e->tiles = NULL;
-  for (uint32_t i = 0; i < count; i++) store_tile(e, held[2 * i], held[2 * i + 1], tile_of(e, cells[i]));
+  for (uint32_t i = 0; i < count; i++) store_tile(e, held[2 * i], held[2 * i + 1], tiles.rows, tile_of(e, cells[i]));
 }
 
 /* ---- Permission ---- */

@@ -111,6 +111,44 @@ function tests.images()
   end
 end
 
+-- Lines of multiples of 14 are tiles of 14 rows, read where they lie, with accumulators of a line or, of lines of 14,
+-- of two. All loops of the reduction are one, over which accumulators stay in registers: they are stored as often as
+-- they begin as zeros, and no conditions leave out zeros around the image.
+function tests.lines()
+  local function count(text, word)
+    local _, n = text:gsub("\t" .. word .. "%s", "")
+    return n
+  end
+  for n, case in ipairs {{"uint8", 14, 64, 32}, {"bfloat16", 28, 32, 16}} do
+    local type, side, channels, outputs = table.unpack(case)
+    local X, W = te.placeholder({1, 4, side, channels}, type, "X"),
+      te.placeholder({3, 3, channels, outputs}, type, "W")
+    local Y = ms.ops.conv2d(X, W, {pad = 1, accumulate = type == "bfloat16" and "float32" or "int32"})
+    local func, whole = te.func("image", {X, W, Y}), 0
+    local made = made_of(func)
+    for i = 2, #made do
+      if tostring(made[i].trace):find("amx_14x16x", 1, true) then
+        whole = whole + 1
+        assert(not has(made[i], "_reindex_pad") and tostring(made[i].trace):find("amx_zero_14_", 1, true), n)
+        ms.with_folder(function(folder)
+          ms.build(made[i]:func(), {target = TILES.text, load = false}):export(folder .. "/f.s")
+          local text = ms.read_file(folder .. "/f.s")
+          assert(count(text, "tilezero") > 0 and count(text, "tilestored") == count(text, "tilezero"),
+                 n .. ": accumulators lie in memory\n" .. tostring(made[i]))
+        end)
+      end
+    end
+    assert(whole >= 1, n .. ": no tiles of 14 rows")
+    assert((tostring(made[2].trace):find(", 14%}") == nil) == (side == 14), n .. ": lines of 14 are a tile each")
+  end
+  local odd = bytes({{1, 3, 13, 64}, {2, 2, 64, 16}, {1, 2, 12, 16}, {2, 2, 64}}, function(i, k)
+    return {i[1], i[2] + k[1], i[3] + k[2], k[3]}, {k[1], k[2], k[3], i[4]}
+  end)
+  for _, sch in ipairs(sketches(odd, TILES, {rules = {"amx_tile"}})) do
+    assert(not tostring(sch.trace):find("amx_14x16x", 1, true), "lines of 12")
+  end
+end
+
 -- What is computed from the result is computed in the loops around the accumulators (case/lower/tiles/epilogue.case:
 -- from a local buffer of so many tiles): bias, scale and clamp to int8, and a residual; of whole tiles, of padded ones
 -- and of an image.

@@ -10,7 +10,7 @@
  * infinite or NaN.
  * A zero is the other value of a choice, if_then_else(c, x, 0), in the product itself or in the only store of a buffer
  * that it loads from. Conditions that few iterations fail are left out, but those of choices that can stand outside; as
- * are those of vectors' lanes: a masked lane saves nothing. */
+ * are those of vectors' lanes: a masked lane saves nothing; and what an instruction does stays whole. */
 #include "tir/lower/lower.h"
 
 #include "tir/analysis/loads.h"
@@ -337,12 +337,18 @@ bool lower_is_of_zeros(const struct tir *ir, tir_stmt s) {
 
 bool lower_is_outside(const struct tir *ir, tir_stmt s) { return lower_is_attr(ir, s, OUTSIDE); }
 
+/* Whether an instruction does what the statement says: it multiplies zeros, too. */
+static bool is_of_instruction(const struct tir *ir, tir_stmt s) {
+  while (s && !lower_is_attr(ir, s, TIR_INSTRUCTION)) s = tir_stmt_at(ir, s)->parent;
+  return s != TIR_NONE;
+}
+
 bool lower_zeros(struct lowering *low) {
   struct tir *ir = low->ir;
   struct zeros z = {.ir = ir, .writers = find_writers(ir, low->body)};
   for (tir_stmt s = low->body, next; s; s = next) {
     next = tir_next(ir, s, low->body);
-    if (!tir_is(ir, s, TIR_STORE)) continue;
+    if (!tir_is(ir, s, TIR_STORE) || is_of_instruction(ir, s)) continue;
     z.store = s, z.count = 0;
     tir_expr added = added_by(low, s);
     if (added) visit_factors(&z, added);

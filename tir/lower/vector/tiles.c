@@ -31,6 +31,7 @@ struct loop_tiles {
   struct tir *ir;
   tir_var vars[MOST_VARS]; /* that change while the loop runs */
   uint32_t vars_count, count, products;
+  int rows; /* of each tile of results */
   tir_expr addresses[2 * MOST_HELD];
   tir_buffer held; /* the buffer that has the accumulators */
 };
@@ -51,16 +52,16 @@ static bool difference(struct tir *ir, tir_expr from, tir_expr to, int64_t *by) 
   return tir_is_int(ir, e);
 }
 
-/* Whether two tiles, whose rows are as far apart, have no element in common. */
-static bool are_disjoint(struct tir *ir, const tir_expr *a, const tir_expr *b) {
+/* Whether two tiles of so many rows, which are as far apart, have no element in common. */
+static bool are_disjoint(struct tir *ir, const tir_expr *a, const tir_expr *b, int rows) {
   int64_t stride, other, by;
   if (!difference(ir, a[0], a[1], &stride) || !difference(ir, b[0], b[1], &other) || !difference(ir, a[0], b[0], &by))
     return false;
   if (stride != other || stride < SIDE) return false;
   int64_t row = by / stride, column = by % stride; /* the other begins so far down, and so far to the right */
   if (column < 0) column += stride, row--;
-  bool right = column >= SIDE || row >= SIDE || row <= -SIDE;                    /* of this row */
-  bool wrapped = column <= stride - SIDE || row + 1 >= SIDE || row + 1 <= -SIDE; /* of the row after it */
+  bool right = column >= SIDE || row >= rows || row <= -rows;                    /* of this row */
+  bool wrapped = column <= stride - SIDE || row + 1 >= rows || row + 1 <= -rows; /* of the row after it */
   return right && wrapped;
 }
 
@@ -75,7 +76,7 @@ static bool add_result(struct loop_tiles *t, const tir_expr *at) {
   for (uint32_t i = 0; i < t->count; i++) {
     const tir_expr *other = t->addresses + 2 * i;
     if (other[0] == at[0] && other[1] == at[1]) return true;
-    if (!are_disjoint(t->ir, other, at)) return false;
+    if (!are_disjoint(t->ir, other, at, t->rows)) return false;
   }
   if (t->count == MOST_HELD) return false;
   t->addresses[2 * t->count] = at[0], t->addresses[2 * t->count + 1] = at[1];
@@ -90,11 +91,12 @@ static bool add_product(struct loop_tiles *t, tir_stmt attr) {
   assert(call.count <= sizeof args / sizeof *args);
   memcpy(args, tir_operands(ir, call.operands), call.count * sizeof *args);
   tir_buffer result = element_of(ir, args[RESULT])->ref;
+  t->rows = t->products ? t->rows : tir_tile_rows(ir, attr);
   t->held = t->products++ ? t->held : result;
   for (int i = 0; i < 2; i++)
     if (changes(t, args[RESULT + i])) return false;
   /* One piece of memory, which operands have no part of; a view of another's might be of the same. */
-  if (result != t->held || tir_buffer_at(ir, result)->data) return false;
+  if (result != t->held || tir_buffer_at(ir, result)->data || tir_tile_rows(ir, attr) != t->rows) return false;
   for (int first = LEFT; first <= RIGHT; first += RIGHT - LEFT) {
     tir_buffer operand = element_of(ir, args[first])->ref;
     if (operand == result || tir_buffer_at(ir, operand)->data) return false;
@@ -134,7 +136,7 @@ static bool only_multiplies(struct loop_tiles *t, tir_loop loop) {
 /* Whether a statement makes one of the tiles zero. */
 static bool is_their_zero(const struct loop_tiles *t, tir_stmt s) {
   const struct tir *ir = t->ir;
-  if (tir_instruction_of(ir, s) != TIR_TILEZERO) return false;
+  if (tir_instruction_of(ir, s) != TIR_TILEZERO || tir_tile_rows(ir, s) != t->rows) return false;
   const struct tir_expr_node *call = tir_at(ir, tir_as(ir, s, TIR_ATTR)->attr.value);
   const tir_expr *at = tir_operands(ir, call->operands);
   for (uint32_t i = 0; i < t->count; i++)
