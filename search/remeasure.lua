@@ -7,6 +7,7 @@ local remeasure = {MOST = 5, SECONDS = 0.15, LATE = 1} -- how many are timed aga
                                                        -- and how long after the run's end
 
 local ROUNDS = 4
+local WAIT, BESIDE = 0.2, 0.02 -- seconds of a look at what came; where other tasks' are looked at, too
 local CLOSE = 1.15 -- times the best: those within it
 local DISTURBED = 1.5 -- times the best, as it was measured: no machine that it has to itself is so much slower at the
                       -- end
@@ -44,17 +45,19 @@ local function was_disturbed(times, best)
   return true
 end
 
--- Times those of the list in turn; nil: one could not be, or an interrupt came.
-local function time_in_turn(task, list)
+-- Times those of the list in turn; nil: one could not be, or an interrupt came. pause(): called between looks, where
+-- other tasks' are timed meanwhile.
+local function time_in_turn(task, list, pause)
   local services, traces, claims, times = task.services, {}, {}, nil
   for i, c in ipairs(list) do
     traces[i], claims[i] = c.trace,
       c.measured.worker and {worker = c.measured.worker, seconds = c.measured.seconds} or false
   end
-  services.measurer:remeasure(task.number, traces, remeasure.SECONDS, claims)
+  local asked = services.measurer:remeasure(task.number, traces, remeasure.SECONDS, claims)
   repeat
+    if pause then pause() end
     task.log("wait", task.name, {waiting = #list, retiming = true})
-    times = services.measurer:remeasured(0.2)
+    times = services.measurer:remeasured(pause and BESIDE or WAIT, asked)
     if services.tell_waiting then services:tell_waiting() end
   until times ~= nil or task:stopped()
   return times or nil
@@ -66,6 +69,7 @@ local function take_times(task, list, times, timed)
     task.services.store:retime(c.record.id, times[i])
     c.measured.seconds, c.measured.worker, timed[c.measured.hash] = times[i].seconds, times[i].worker, true
   end
+  task.limit_elsewhere = times.limit or task.limit_elsewhere
   task:choose_best()
   for i, c in ipairs(list) do
     task.log("retimed", task.name, {id = c.record.id, short_id = c.measured.id, seconds = times[i].seconds,
@@ -93,8 +97,8 @@ local function put_aside(task, timed, again)
   return found
 end
 
--- Gives how many were timed again; their records have the new times.
-function remeasure.run(task)
+-- Gives how many were timed again; their records have the new times. pause: as of time_in_turn, or nil.
+function remeasure.run(task, pause)
   if task.simulate or task.done == task.counted or task.run.cut then return 0 end
   -- of a fleet also one alone: others confirm it
   local timed, count, least = {}, 0, task.services.measurer.put_aside and 1 or 2
@@ -102,7 +106,7 @@ function remeasure.run(task)
     local list = round == 1 and closest(task) or challengers(task, timed)
     if #list < least or task:stopped() or task.run:is_late(remeasure.LATE) then break end
     local best = task.measured[1].seconds
-    local times = time_in_turn(task, list)
+    local times = time_in_turn(task, list, pause)
     local again = {}
     for _, c in ipairs(list) do again[c.measured.hash] = true end
     local is_wrong = times and put_aside(task, timed, again)

@@ -149,14 +149,34 @@ function Run:live()
 end
 
 -- Where a task has nothing left to do, its close ones are timed again, and the memory of its arguments is given back.
-function Run:finish(task)
-  if task.is_closed then return end
+-- pause: as remeasure.run takes it.
+function Run:finish(task, pause)
   task:know_unfinished(math.huge)
-  task.is_closed, task.retimed = true, remeasure.run(task)
+  task.is_closed, task.retimed = true, remeasure.run(task, pause)
   -- An interrupt leaves what is timed again where it is: the measurer ends with the run.
   if self.services.measurer and task.waiting + task.late == 0 and not self:stopped() then
     self.services.measurer:close_task(task.number)
   end
+end
+
+-- Those of a list that are not finished: one after another, or as many at once as a fleet has workers.
+function Run:finish_all(tasks)
+  local measurer, open, next = self.services.measurer, {}, 1
+  local most = measurer and measurer.most_retimed and measurer:most_retimed() or 1
+  repeat
+    while #open < most and tasks[next] do
+      local task = tasks[next]
+      next = next + 1
+      if task.is_closed then -- it was finished before
+      elseif most == 1 then self:finish(task)
+      else open[#open + 1] = coroutine.create(function() self:finish(task, coroutine.yield) end) end
+    end
+    for i = #open, 1, -1 do
+      local ok, message = coroutine.resume(open[i])
+      if not ok then error(message, 0) end
+      if coroutine.status(open[i]) == "dead" then table.remove(open, i) end
+    end
+  until #open == 0
 end
 
 local function waiting_of(tasks)
@@ -170,7 +190,9 @@ end
 function Run:finish_ended()
   local measurer = self.services.measurer
   if not (measurer and measurer.lacks_candidates) and waiting_of(self.tasks) > 0 then return end
-  for _, t in ipairs(self.tasks) do if t.waiting + t.late == 0 and not has_more(t) then self:finish(t) end end
+  local ended = {}
+  for _, t in ipairs(self.tasks) do if t.waiting + t.late == 0 and not has_more(t) then ended[#ended + 1] = t end end
+  self:finish_all(ended)
 end
 
 -- Where a fleet's workers lack candidates, batches end of which most has come; in turn none does, so that what tasks
@@ -247,7 +269,7 @@ function Run:go(services)
   for _, task in ipairs(self.tasks) do
     self.cut = self.cut or task.waiting + task.late > 0 -- the measurer is busy with what no one waits for
   end
-  for _, task in ipairs(self.tasks) do self:finish(task) end
+  self:finish_all(self.tasks)
 end
 
 -- ---- Telling --------------------------------------------------------------------------------------------------------

@@ -158,16 +158,17 @@ function codec.fault_of(r, hash)
   if not OUTCOMES[r.outcome] then return "its outcome is none" end
   local timed = r.outcome == "measured" or r.outcome == "censored"
   if timed and r.hash ~= hash then return string.format("it is of module %s, and %s was sent", r.hash, hash) end
-  if r.limit ~= "" and not (r.limit_seconds > 0 and r.limit_seconds < math.huge) then return "its limit is none" end
   return msched.record_fault {status = timed and r.outcome or "failed", seconds = r.seconds, low = r.low, high = r.high,
                               runs = r.runs, device = codec.device_of(r.device or {}),
                               search = {build_seconds = r.build_seconds, run_seconds = r.time_seconds},
                               roofline = {limit_seconds = r.limit_seconds}}
 end
 
--- The limit of the function on the worker's device, {name, seconds, of}, as limits.lua has it; nil: it is not known.
+-- The limit of the function on the worker's device, {name, seconds, of}, as limits.lua has it; nil: it is not known, or
+-- what came is none.
 function codec.limit_of(r)
-  return r.limit ~= "" and {name = r.limit, seconds = r.limit_seconds, of = r.limit_of} or nil
+  local is_one = r.limit ~= "" and r.limit_seconds > 0 and r.limit_seconds < math.huge
+  return is_one and {name = r.limit, seconds = r.limit_seconds, of = r.limit_of} or nil
 end
 
 return codec

@@ -291,21 +291,37 @@ end
 
 -- ---- Finalists ---------------------------------------------------------------------------------------------------
 
--- A live worker that has not been asked yet: one that measured none of these, where there is any.
+-- Finalists of other functions that a worker was asked for and has not timed.
+local function asked_of(self, name)
+  local count = 0
+  for _, job in pairs(self.sent) do if job.to == name then count = count + 1 end end
+  return count
+end
+
+-- A live worker that has not been asked yet: one that measured none of these, where there is any; else who has fewest
+-- of others to time, and then of these measured fewest.
 local function choose(self, job)
   local found, least
   for _, w in ipairs(self.workers) do
     local own = job.own[w.name] or 0
-    if w.alive and w.aside == "" and not job.had[w.name] and not self.liars[w.name] and (not found or own < least) then
-      found, least = w.name, own
+    local cost = own == 0 and {0, asked_of(self, w.name)} or {1 + asked_of(self, w.name), own}
+    if w.alive and w.aside == "" and not job.had[w.name] and not self.liars[w.name]
+        and (not found or cost[1] < least[1] or cost[1] == least[1] and cost[2] < least[2]) then
+      found, least = w.name, cost
     end
   end
   return found
 end
 
+-- How many functions' finalists may be asked for at once: a worker times those of one.
+function Coordinator:most_retimed()
+  local count = 0
+  for _, w in ipairs(self.workers) do if w.alive and w.aside == "" then count = count + 1 end end
+  return math.max(count, 1)
+end
+
 -- Asks another worker; false: there is none.
-local function send_finalists(self)
-  local job = self.finalists
+local function send_finalists(self, job)
   job.to, job.answer, self.asked = choose(self, job), nil, self.asked + 1
   if not job.to then return false end
   job.had[job.to] = true
@@ -314,7 +330,8 @@ local function send_finalists(self)
   return true
 end
 
--- claims: of each, who measured it and what it said, {worker =, seconds =}, or false.
+-- claims: of each, who measured it and what it said, {worker =, seconds =}, or false. Gives what `remeasured` is asked
+-- for.
 function Coordinator:remeasure(number, traces, seconds, claims)
   local task, job = self:task_of(number),
     {traces = {}, seconds = seconds, hash = "finalists", claims = {}, own = {}, had = {}, answers = {}, failed = 0}
@@ -324,20 +341,21 @@ function Coordinator:remeasure(number, traces, seconds, claims)
     job.traces[i], job.claims[i] = trace:binary(), claim or false
     if claim then job.own[claim.worker] = (job.own[claim.worker] or 0) + 1 end
   end
-  self.finalists = job
   self:look()
-  send_finalists(self)
+  send_finalists(self, job)
+  return job
 end
 
 -- Times in the order of the finalists; nil: these are none.
 local function timings_of(r, count)
   if r.outcome ~= "retimed" or #r.times ~= 5 * count then return nil end
-  local list = {}
+  local limit = codec.limit_of(r)
+  local list = {limit = limit}
   for i = 0, count - 1 do
     local seconds, low, high, runs, busy = table.unpack(r.times, 5 * i + 1, 5 * i + 5)
     if msched.record_fault {seconds = seconds, low = low, high = high, runs = runs} then return nil end
     list[i + 1] = {seconds = seconds, low = low, high = high, runs = math.tointeger(runs), busy = busy ~= 0,
-                   worker = r.worker}
+                   worker = r.worker, roofline = limit and {limit = limit.name, limit_seconds = limit.seconds}}
   end
   return list
 end
@@ -404,27 +422,26 @@ local function conclude(self, job)
       job.own[name] = (job.own[name] or 0) + 1
       if job.own[name] == #places then job.had[name] = true end -- nobody judges his own alone
     end
-    if send_finalists(self) then return nil end
+    if send_finalists(self, job) then return nil end
     self:tell("the times of %s are not confirmed by %s, and no third worker is there to say who is right",
               job.claims[places[1]].worker, times.by)
     return times
   end
   if self.sent[job.name] then self.sent[job.name], self.in_flight = nil, self.in_flight - 1 end
   job.failed = job.failed + 1
-  if job.failed < UNANSWERED and send_finalists(self) then return nil end
+  if job.failed < UNANSWERED and send_finalists(self, job) then return nil end
   return job.answers[1] or false
 end
 
-function Coordinator:remeasured(wait)
-  local job = assert(self.finalists, "no finalists were given to measurer:remeasure")
-  local list, result
+-- job: what `remeasure` gave. What comes meanwhile for others' is theirs when they are asked for.
+function Coordinator:remeasured(wait, job)
   self:tend()
+  local result = conclude(self, job)
+  if result ~= nil then return result end
+  local list
   list, self.after = self.queue:replies(self.name, self.after, math.max(wait or 0.2, 0.001))
   for _, bytes in ipairs(list) do self:take(bytes) end
-  result = conclude(self, job)
-  if result == nil then return nil end
-  self.finalists, self.retimed_by = nil, result and result.by
-  return result
+  return conclude(self, job)
 end
 
 -- The workers whose results do not count, {name = why}.

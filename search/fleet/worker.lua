@@ -236,24 +236,22 @@ local function text_of(self, digest, what)
   return text or error(string.format("its %s %s", what, why), 0)
 end
 
-local function name_of_task(job) return job.read.workload .. " " .. job.read.intrinsics end
-
--- The limit of a function on this device, which is measured while nothing is timed; nil: it is not known, or nothing
--- is measured here.
-function Worker:limit_of(func, trace)
-  if self.simulate then return nil end
+-- Measures the limit of a task's function on this device, once, while nothing else is timed.
+function Worker:know_limit(task, traces)
+  if self.simulate or task.limit then return end
   self.roofline = self.roofline or msched.load "lua.bench.limits".for_tuning().limit
-  return self.roofline(func, self.target, nil, {trace})
+  task.limit = self.roofline(task.func, self.target, nil, traces)
 end
 
 -- The task of a job's workload and intrinsics; those that were not used for longest are closed.
 function Worker:task_of(job)
-  local workload, intrinsics, name = job.read.workload, job.read.intrinsics, name_of_task(job)
+  local workload, intrinsics = job.read.workload, job.read.intrinsics
+  local name = workload .. " " .. intrinsics
   local task = self.tasks[name]
   if not task then
     local func = msched.functions_of_script(text_of(self, workload, "workload"), "workload")[1]
     local own = intrinsics ~= "" and text_of(self, intrinsics, "text of intrinsics") or ""
-    task = {pending = 0, number = self.measurer:add(func, own), limit = self:limit_of(func, job.traces[1])}
+    task = {pending = 0, func = func, number = self.measurer:add(func, own)}
     self:close_tasks()
     self.tasks[name] = task
   end
@@ -287,14 +285,11 @@ function Worker:has_measurer(job)
   return true
 end
 
--- Whether a job wants the device to itself: finalists, and the first of a function, whose limit is measured.
-function Worker:is_alone(job) return job.read.kind == "retime" or not self.tasks[name_of_task(job)] end
-
--- Hands on what is in line, in order.
+-- Hands on what is in line, in order; finalists have the device to themselves.
 function Worker:hand_on()
   while self.line[1] and not self.finalists and not self:is_check_due() do
     local job = self.line[1]
-    if not self:has_measurer(job) or self.pending > 0 and self:is_alone(job) then return end
+    if not self:has_measurer(job) or self.pending > 0 and job.read.kind == "retime" then return end
     table.remove(self.line, 1)
     local ok, why = pcall(self.start, self, job)
     if not ok then
@@ -308,7 +303,8 @@ function Worker:start(job)
   local task = self:task_of(job)
   if job.read.kind == "retime" then
     self.measurer:remeasure(task.number, job.traces, math.min(job.read.seconds, 10))
-    self.finalists = job
+    self:know_limit(task, job.traces)
+    self.finalists, job.task = job, task
     return
   end
   self.ids = self.ids + 1
@@ -320,7 +316,9 @@ end
 
 -- What came of a job: sent with the next of them.
 function Worker:answer(job, values)
+  local limit = job.task and job.task.limit or {}
   values.name, values.worker, values.aside = job.name, self.name, self.aside
+  values.limit, values.limit_of, values.limit_seconds = limit.name, limit.of, limit.seconds
   self.finished[#self.finished + 1] = {job = job, bytes = codec.write_result(values),
                                        reply = job.read and job.read.reply}
   self.done = self.done + 1
@@ -340,14 +338,13 @@ function Worker:take_result(r)
   self.by_id[r.id], self.pending, job.task.pending = nil, self.pending - 1, job.task.pending - 1
   local known, remark = self.measurer:reference(job.task.number)
   if r.outcome ~= "measured" and r.outcome ~= "censored" then self.failed = self.failed + 1 end
-  local factor, limit = self.simulate and 1 or self.factor or 1, job.task.limit or {}
+  local factor = self.simulate and 1 or self.factor or 1
   self:answer(job,
               {hash = r.hash, outcome = r.outcome, reason = r.outcome == "no reference" and known == false and remark
                or r.reason, remark = known and remark or "", seconds = factor * r.seconds, low = factor * r.low,
                high = factor * r.high, runs = r.runs, busy = r.busy, repeated = r.repeated,
                build_seconds = r.build_seconds, check_seconds = r.check_seconds, time_seconds = r.time_seconds,
-               device = codec.facts_of(r.device), limit = limit.name, limit_of = limit.of,
-               limit_seconds = limit.seconds})
+               device = codec.facts_of(r.device)})
 end
 
 function Worker:take_finalists()

@@ -251,10 +251,17 @@ static void retime_facts(lua_State *L, int at, const struct db_record *from, str
   static const char *const given[][2] = {{"timing_clock", "clock"}, {"raw_seconds", "raw_seconds"}};
   size_t next = 0;
   struct db_fact f;
+  bool limited = lua_getfield(L, at, group_names[ROOFLINE]) == LUA_TTABLE;
+  lua_pop(L, 1);
   to->facts = NULL, to->fact_bytes = 0;
-  while (db_next_fact(from, &next, &f))
-    if (strcmp(f.name, given[0][0]) != 0 && strcmp(f.name, given[1][0]) != 0 && strcmp(f.name, WORKER) != 0)
+  while (db_next_fact(from, &next, &f)) {
+    const struct fact_field *field = find_field(&f);
+    bool is_limit = field && field->group == ROOFLINE;
+    if (strcmp(f.name, given[0][0]) != 0 && strcmp(f.name, given[1][0]) != 0 && strcmp(f.name, WORKER) != 0 &&
+        !(limited && is_limit))
       db_append_fact(to, &f);
+  }
+  take_facts(L, at, ROOFLINE, to);
   for (int i = 0; i < 2; i++) {
     if (lua_getfield(L, at, given[i][1]) == LUA_TNUMBER)
       db_append_fact(to, &(struct db_fact){.name = given[i][0], .kind = DB_NUMBER, .number = lua_tonumber(L, -1)});
@@ -265,8 +272,8 @@ static void retime_facts(lua_State *L, int at, const struct db_record *from, str
   lua_pop(L, 1);
 }
 
-/* store:retime(id, {seconds =, low =, high =, runs =, busy =, clock =, raw_seconds =, worker =}): a record's time is
- * another from now on */
+/* store:retime(id, {seconds =, low =, high =, runs =, busy =, clock =, raw_seconds =, worker =, roofline =}): a
+ * record's time is another from now on */
 static int store_retime(lua_State *L) {
   struct db *db = bind_open_store(L);
   struct db_record r;

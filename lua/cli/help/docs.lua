@@ -364,7 +364,7 @@ store:get_workload(id: string): msched.function | A workload.
 store:put_workload(func: msched.function): string | Adds a workload; gives its id.
 store:workload_id(func: msched.function): string | The id that a function has in every store, kept there or not.
 store:records(filter?: {workload?: string, target?: string, most?: integer, first?: integer, step?: integer, note?: string}): msched.record[] | Records, fastest first; workload: its id, as store:workloads gives it; most: no more than so many; first, step: the first so many, and every step-th of the others; note: only what lists show of each, with short_id, and noted where its trace has this text. What a record holds: `record`.
-store:retime(id: string, times: table) | A record has another time from now on: seconds, low, high, runs, busy; of a device clock and raw_seconds, as ms.time_in_turn has them.
+store:retime(id: string, times: table) | A record has another time from now on: seconds, low, high, runs, busy; of a device clock and raw_seconds, as ms.time_in_turn has them; of a fleet its worker, and roofline {limit, limit_seconds}.
 store:pin(id: string, pinned: boolean) | Whether a record is the one to use of its workload on its target.
 store:batch(f: function) | Calls f; what it puts and deletes is written together, also where it raises: any number, in parts of at most 1,000, each of which is kept whole or not at all where the process is killed.
 store:fail(id: string, reason: string) | A record counts as failed from now on.

@@ -104,8 +104,7 @@ refused("below 0", codec.read_job, codec.write_job {name = "x", best = -1})
 refused("below 0", codec.read_job, codec.write_job {name = "x", seconds = 0 / 0})
 refused("there is none", codec.read_job, nil)
 assert(not codec.fault_of(result, "b"))
-for name, wrong in pairs {outcome = "so", seconds = math.huge, low = 0.75, high = 0.25, runs = 1 << 50,
-                         limit_seconds = math.huge} do
+for name, wrong in pairs {outcome = "so", seconds = math.huge, low = 0.75, high = 0.25, runs = 1 << 50} do
   local other = setmetatable({[name] = wrong}, {__index = result})
   assert(codec.fault_of(other, "b"), name)
 end
@@ -123,8 +122,9 @@ for _, wrong in ipairs {{}, {seconds = "1"}, {seconds = 1, low = true}, {seconds
 end
 assert(codec.fault_of(result, "c"):find "of module b")
 assert(codec.limit_of(read).name == "memory" and codec.limit_of(read).seconds == 0.125)
-local unlimited = setmetatable({limit = "", limit_seconds = 0}, {__index = result})
-assert(not codec.limit_of(unlimited) and not codec.fault_of(unlimited, "b"))
+for limit, seconds in pairs {[""] = 0, memory = math.huge, none = 0} do
+  assert(not codec.limit_of {limit = limit, limit_seconds = seconds}, limit)
+end
 assert(#ms.outcomes > 10)
 for _, outcome in ipairs(ms.outcomes) do
   assert(not codec.fault_of(setmetatable({outcome = outcome}, {__index = result}), "b"), outcome)
@@ -373,26 +373,32 @@ c = tuner()
 for _, each in pairs(workers) do each:step() end
 task = c:add(func)
 c:look()
-c:remeasure(task, {traces[1], traces[2]}, 0.01)
 local times
-local function retime()
+local function retime(asked)
   local deadline = ms.clock() + 10
   repeat
     for _, each in pairs(workers) do each:step() end
-    times = c:remeasured(0.001)
+    times = c:remeasured(0.001, asked)
   until times ~= nil or ms.clock() > deadline
 end
-retime()
+retime(c:remeasure(task, {traces[1], traces[2]}, 0.01))
 assert(times and #times == 2 and times[1].seconds == got[1].seconds and times[2].seconds == got[2].seconds
        and times[1].runs == 1)
+-- Of two at once, each by another worker, whichever is looked at first.
+assert(c:most_retimed() == 2)
+local early, late = c:remeasure(task, {traces[1]}, 0.01), c:remeasure(task, {traces[2]}, 0.01)
+assert(early.to ~= late.to)
+retime(late)
+assert(times[1].seconds == got[2].seconds and times.by == late.to)
+retime(early)
+assert(times[1].seconds == got[1].seconds and times.by == early.to)
 workers.a = nil -- the one that was asked first
-c:remeasure(task, {traces[1], traces[2]}, 0.01)
-assert(c.finalists.to == "a")
-retime()
-assert(times and times[2].seconds == got[2].seconds and c.retimed_by == "b")
+local again = c:remeasure(task, {traces[1], traces[2]}, 0.01)
+assert(again.to == "a")
+retime(again)
+assert(times and times[2].seconds == got[2].seconds and times.by == "b")
 workers.b = nil
-c:remeasure(task, {traces[1]}, 0.01)
-retime()
+retime(c:remeasure(task, {traces[1]}, 0.01))
 assert(times == false)
 
 -- ---- Workers that lie ------------------------------------------------------------------------------------------
@@ -409,8 +415,7 @@ local function finals(factors, claimed)
   for n, by in ipairs(claimed) do
     claims[n], list[n] = by and {worker = by, seconds = factors[by] * got[n].seconds}, traces[n]
   end
-  c:remeasure(task, list, 0.01, claims)
-  retime()
+  retime(c:remeasure(task, list, 0.01, claims))
   return times, c:put_aside(), c
 end
 local function is_true(list) for n, t in ipairs(list) do assert(t.seconds == got[n].seconds, n) end end
@@ -453,9 +458,9 @@ local function run_end(factors, by)
   for _, each in pairs(workers) do each:step() end
   c = tuner()
   local next_result = c.remeasured
-  function c.remeasured(self, wait) -- workers take steps while the tuner waits
+  function c.remeasured(self, wait, asked) -- workers take steps while the tuner waits
     for _, each in pairs(workers) do each:step() end
-    return next_result(self, wait)
+    return next_result(self, wait, asked)
   end
   local env = setmetatable({done = 1, counted = 0, measured = measured, workload = workload, target = target,
                             shared = {}, log = function() end, number = c:add(func),
@@ -572,9 +577,9 @@ local function run_of(slow, alone, options)
     work()
     return next_result(self, math.min(wait, 0.001))
   end
-  function measurer.remeasured(self, wait)
+  function measurer.remeasured(self, wait, of)
     work()
-    return finalists(self, math.min(wait, 0.001))
+    return finalists(self, math.min(wait, 0.001), of)
   end
   local own = os.tmpname()
   os.remove(own)
