@@ -97,9 +97,9 @@ void tir_subst_order(struct tir *ir);
 /* Until the substitution is cleared: variables are only renamed; nothing that follows from their new domains is made
  * simpler. */
 void tir_subst_as_is(struct tir *ir);
-/* Until the map is cleared: x // c % d, where x becomes a sum of which the quotient gives up terms, is divided first, so
- * that a loop whose variable goes with them is known to read the same elements. Without it the form of iterators stays,
- * as TVM writes it. */
+/* Until the map is cleared: x // c % d, where x becomes a sum of which the quotient gives up terms, is divided first,
+ * so that a loop whose variable goes with them is known to read the same elements. Without it the form of iterators
+ * stays, as TVM writes it. */
 void tir_subst_divide(struct tir *ir);
 
 #endif
