@@ -51,10 +51,11 @@ static bool iterations_of(struct tir *ir, tir_stmt s, tir_stmt stage, struct acc
   return at->count > 0;
 }
 
-/* TIR_NONE: it stores nothing, or by several statements. */
+/* TIR_NONE: it stores nothing, or by several statements, or calls something, which must not be done twice. */
 static tir_stmt only_store(const struct tir *ir, tir_stmt stage) {
   tir_stmt store = TIR_NONE;
   for (tir_stmt s = stage; s; s = tir_next(ir, s, stage)) {
+    if (tir_is(ir, s, TIR_EVALUATE)) return TIR_NONE;
     if (!tir_is(ir, s, TIR_STORE)) continue;
     if (store) return TIR_NONE;
     store = s;
