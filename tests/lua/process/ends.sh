@@ -63,8 +63,8 @@ local ok, why = pcall(io.popen, "true", "rw") assert(not ok and why:find("#2", 1
 error(table.concat({t, io.open("written"):read("a"), tostring(os.execute()), select(2, os.execute("exit 5")), (select(3, os.execute("kill -9 $$")))}, " "))'
 tuned 'policy.lua:5): of it3 all true exit 9' --policy policy.lua
 printf 'return require("msched").model {name = "m", required = true, update = function() end,\npredict = function() io.popen("sleep 4007"):read() end}\n' >model.lua
-limit=0.5
-tuned "model \`m\` (model.lua:2) ran longer than 0.5 seconds" --policy evolutionary --model model.lua
+limit=3
+tuned "model \`m\` (model.lua:2) ran longer than 3 seconds" --policy evolutionary --model model.lua
 limit=
 policy 'error(setmetatable({}, {__tostring = error}))' && tuned 'policy.lua:2): raised a table' --policy policy.lua
 policy 'return ("x"):rep(1 << 20)' && "$msched" tune "$gemm" --trials 1 --db s.db --policy policy.lua -- 16 16 16 >out 2>err && fail "a policy's reason"
