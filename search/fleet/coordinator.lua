@@ -350,12 +350,14 @@ end
 local function timings_of(r, count)
   if r.outcome ~= "retimed" or #r.times ~= 5 * count then return nil end
   local limit = codec.limit_of(r)
-  local list = {limit = limit}
+  local list, roofline = {limit = limit}, limit and {limit = limit.name, limit_seconds = limit.seconds}
   for i = 0, count - 1 do
     local seconds, low, high, runs, busy = table.unpack(r.times, 5 * i + 1, 5 * i + 5)
-    if msched.record_fault {seconds = seconds, low = low, high = high, runs = runs} then return nil end
+    if msched.record_fault {seconds = seconds, low = low, high = high, runs = runs, roofline = roofline} then
+      return nil
+    end
     list[i + 1] = {seconds = seconds, low = low, high = high, runs = math.tointeger(runs), busy = busy ~= 0,
-                   worker = r.worker, roofline = limit and {limit = limit.name, limit_seconds = limit.seconds}}
+                   worker = r.worker, roofline = roofline}
   end
   return list
 end

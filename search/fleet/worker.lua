@@ -289,7 +289,7 @@ end
 function Worker:hand_on()
   while self.line[1] and not self.finalists and not self:is_check_due() do
     local job = self.line[1]
-    if not self:has_measurer(job) or self.pending > 0 and job.read.kind == "retime" then return end
+    if not self:has_measurer(job) or job.read.kind == "retime" and self.pending > 0 then return end
     table.remove(self.line, 1)
     local ok, why = pcall(self.start, self, job)
     if not ok then
@@ -302,8 +302,8 @@ end
 function Worker:start(job)
   local task = self:task_of(job)
   if job.read.kind == "retime" then
-    self.measurer:remeasure(task.number, job.traces, math.min(job.read.seconds, 10))
     self:know_limit(task, job.traces)
+    self.measurer:remeasure(task.number, job.traces, math.min(job.read.seconds, 10))
     self.finalists, job.task = job, task
     return
   end

@@ -392,6 +392,29 @@ retime(late)
 assert(times[1].seconds == got[2].seconds and times.by == late.to)
 retime(early)
 assert(times[1].seconds == got[1].seconds and times.by == early.to)
+-- A limit that a store would not keep: another worker is asked.
+local complete_ = workers.a.queue.complete
+local function spoil(self, list_)
+  for _, each in ipairs(list_) do
+    local values = codec.read_result(each.bytes)
+    values.limit, values.limit_seconds = "memory", 1e300
+    each.bytes = codec.write_result(values)
+  end
+  return complete_(self, list_)
+end
+local first = c:remeasure(task, {traces[1]}, 0.01)
+local spoilt_by = first.to
+workers[spoilt_by].queue.complete = spoil
+retime(first)
+assert(times.by ~= spoilt_by and times[1].seconds == got[1].seconds and times[1].roofline == nil)
+for _, each in pairs(workers) do each.queue.complete = nil end
+-- A worker measures the limit of a function before it times finalists, not beside them.
+local done = {}
+Worker.start(setmetatable({
+  task_of = function() return {number = 0} end, know_limit = function() done[#done + 1] = "limit" end,
+  measurer = {remeasure = function() done[#done + 1] = "times" end},
+}, {__index = Worker}), {read = {kind = "retime", seconds = 1}, traces = {}})
+assert(table.concat(done, " ") == "limit times")
 workers.a = nil -- the one that was asked first
 local again = c:remeasure(task, {traces[1], traces[2]}, 0.01)
 assert(again.to == "a")
