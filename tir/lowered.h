@@ -30,6 +30,7 @@ const char *tir_instruction_name(enum tir_instruction which);
 
 /* A tile of products of tiles, added to one. */
 bool tir_is_tile_product(enum tir_instruction which);
+enum { TIR_TILE_ROWS = 16 }; /* at most. Source: Intel, "Architecture Instruction Set Extensions", "Intel AMX" */
 /* How many rows the tile has that such a statement adds to, or makes zero; 0: it does neither. */
 int tir_tile_rows(const struct tir *ir, tir_stmt s);
 /* Lowered, an attribute around a loop that does nothing but such products: the tiles that it adds to stay in registers

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-enum { BASE = 0, ANY = -1, WORD = -2, MOST_ADDRESSES = 12, TILE_ROWS = 16 };
+enum { BASE = 0, ANY = -1, WORD = -2, MOST_ADDRESSES = 12 };
 
 /* Elements from the operand's first to each address; ANY: a stride; WORD: as many as fill 32 bits. */
 static const struct {
@@ -93,7 +93,7 @@ static bool has_arguments(const struct tir *ir, const struct tir_expr_node *call
   if (known[which].count == call->count) return true;
   if (known[which].count + 1 != call->count || !(tir_is_tile_product(which) || which == TIR_TILEZERO)) return false;
   tir_expr rows = tir_operands(ir, call->operands)[call->count - 1];
-  return tir_is_int(ir, rows) && tir_at(ir, rows)->imm > 0 && tir_at(ir, rows)->imm <= TILE_ROWS;
+  return tir_is_int(ir, rows) && tir_at(ir, rows)->imm > 0 && tir_at(ir, rows)->imm <= TIR_TILE_ROWS;
 }
 
 enum tir_instruction tir_instruction_of(const struct tir *ir, tir_stmt s) {
@@ -109,7 +109,7 @@ int tir_tile_rows(const struct tir *ir, tir_stmt s) {
   enum tir_instruction which = tir_instruction_of(ir, s);
   if (!tir_is_tile_product(which) && which != TIR_TILEZERO) return 0;
   const struct tir_expr_node *call = tir_at(ir, tir_stmt_at(ir, s)->attr.value);
-  if (call->count == known[which].count) return TILE_ROWS;
+  if (call->count == known[which].count) return TIR_TILE_ROWS;
   return (int)tir_at(ir, tir_operands(ir, call->operands)[call->count - 1])->imm;
 }
 

@@ -175,6 +175,11 @@ static tir_expr rewrite_operands(struct tir *ir, tir_expr e, unsigned how) {
 /* What holds no variable of the map stays as it is, whether or not its mask of variables says so. */
 static bool is_kept(unsigned how, tir_expr before, tir_expr after) { return !(how & ALWAYS) && before == after; }
 
+/* Whether x // c gives up terms of the sum x: it is divided first then, where that was asked for. */
+static bool is_divided(struct tir *ir, tir_expr x, tir_expr c) {
+  return substitution_of(ir)->divides && tir_at(ir, tir_make(ir, TIR_FLOORDIV, x, c))->kind != TIR_FLOORDIV;
+}
+
 /* x // c % d, where x becomes a sum, is written x % (c*d) // c: a part of it keeps the form that it has as an iterator;
  * but where the quotient gives up terms, and is divided. */
 static tir_expr rewrite_part(struct tir *ir, tir_expr e, unsigned how) {
@@ -182,11 +187,10 @@ static tir_expr rewrite_part(struct tir *ir, tir_expr e, unsigned how) {
   tir_expr x = rewrite(ir, quotient.a, how);
   int64_t product;
   if (is_kept(how, quotient.a, x)) return e;
-  tir_expr q = tir_make(ir, TIR_FLOORDIV, x, quotient.b);
-  bool shorter = substitution_of(ir)->divides && tir_at(ir, q)->kind != TIR_FLOORDIV;
-  if (shorter || !tir_is_index(ir, x) || tir_linear_of(ir, x).count < 3 ||
-      __builtin_mul_overflow(tir_at(ir, quotient.b)->imm, tir_at(ir, n.b)->imm, &product))
-    return tir_make(ir, TIR_FLOORMOD, q, n.b);
+  if (!tir_is_index(ir, x) || tir_linear_of(ir, x).count < 3 ||
+      __builtin_mul_overflow(tir_at(ir, quotient.b)->imm, tir_at(ir, n.b)->imm, &product) ||
+      is_divided(ir, x, quotient.b))
+    return tir_make(ir, TIR_FLOORMOD, tir_make(ir, TIR_FLOORDIV, x, quotient.b), n.b);
   return tir_make(ir, TIR_FLOORDIV, tir_make(ir, TIR_FLOORMOD, x, tir_int(ir, n.type, product)), quotient.b);
 }
 

@@ -6,7 +6,7 @@
  * where all of it has registers. */
 #include "emit.h"
 
-enum { TILE_ROWS = 16, TILE_BYTES = 64, TILE_ELEMENTS = TILE_ROWS * TILE_BYTES / 4, TILE_REGISTERS = 8, MOST_READ = 8 };
+enum { TILE_BYTES = 64, TILE_ELEMENTS = TIR_TILE_ROWS * TILE_BYTES / 4, TILE_REGISTERS = 8, MOST_READ = 8 };
 enum { RESULT = 0, LEFT = 3, RIGHT = 6 }; /* where a product's operands begin in its arguments */
 
 /* A tile that products of a loop read: its first element, the one below it, and what was loaded last, where. */
@@ -35,7 +35,7 @@ static LLVMTypeRef cell_type(struct emit *e) {
 
 /* How many rows a tile has, which an instruction takes. */
 static LLVMValueRef number(struct emit *e, int rows) {
-  assert(rows > 0 && rows <= TILE_ROWS);
+  assert(rows > 0 && rows <= TIR_TILE_ROWS);
   return LLVMConstInt(LLVMInt16TypeInContext(e->context), (unsigned)rows, false);
 }
 static LLVMValueRef bytes(struct emit *e) {
@@ -111,7 +111,7 @@ void emit_tile_product(struct emit *e, const tir_expr *args, enum tir_instructio
   LLVMValueRef cell = held_cell(e, args + RESULT);
   assert((cell || !e->tiles) && "a loop that holds accumulators adds to no others");
   LLVMValueRef c = cell ? tile_of(e, cell) : load_tile(e, args[RESULT], args[RESULT + 1], rows);
-  LLVMValueRef a = operand(e, args + LEFT, rows), b = operand(e, args + RIGHT, TILE_ROWS);
+  LLVMValueRef a = operand(e, args + LEFT, rows), b = operand(e, args + RIGHT, TIR_TILE_ROWS);
   LLVMValueRef operands[] = {number(e, rows), bytes(e), bytes(e), c, a, b};
   LLVMValueRef product = emit_machine_intrinsic(e, product_name(which), operands, 6);
   if (cell)

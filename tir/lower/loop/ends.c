@@ -154,19 +154,6 @@ static tir_expr find_end(struct tir *ir, tir_stmt loop, tir_expr condition) {
 
 /* ---- The loop ---- */
 
-/* The loop, of so many iterations. */
-static void set_extent(struct tir *ir, tir_stmt loop, tir_expr extent) {
-  struct tir_stmt_node n = *tir_stmt_at(ir, loop);
-  struct tir_var_node v = ir->vars.at[n.loop.var];
-  tir_var var = tir_new_var(ir, TIR_VAR_LOOP, v.name, v.type, n.loop.min, extent);
-  tir_subst_var(ir, n.loop.var, tir_var_expr(ir, var));
-  for (tir_stmt s = n.first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) tir_subst_stmt(ir, s);
-  tir_subst_clear(ir);
-  struct tir_stmt_node *to = tir_stmt_at(ir, loop);
-  to->loop.var = var;
-  to->loop.extent = extent;
-}
-
 /* What is left of the condition where the loop has ended. */
 static tir_expr what_is_left(struct tir *ir, tir_expr condition) {
   struct tir_expr_node n = *tir_at(ir, condition);
@@ -215,7 +202,7 @@ static void end_loop(struct tir *ir, tir_stmt loop) {
   tir_expr zero = tir_int(ir, tir_type_of(ir, end), 0);
   tir_expr extent = tir_simplify(ir, tir_make(ir, TIR_MAX, tir_make(ir, TIR_MIN, end, n.loop.extent), zero));
   if (tir_is_int(ir, extent)) return; /* a matter for partition.c */
-  set_extent(ir, loop, extent);
+  lower_set_domain(ir, loop, n.loop.min, extent);
   tir_expr left = what_is_left(ir, tir_stmt_at(ir, body.test)->test.condition);
   if (left)
     tir_as(ir, body.test, TIR_IF)->test.condition = left;

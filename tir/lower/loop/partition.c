@@ -97,20 +97,25 @@ static void gather(struct cuts *c, tir_stmt top) {
   }
 }
 
-tir_stmt lower_part_of(struct tir *ir, tir_stmt loop, int64_t min, int64_t extent) {
-  assert(tir_is(ir, loop, TIR_LOOP) && extent >= 0);
-  tir_stmt copy = tir_clone_stmt(ir, loop);
-  struct tir_stmt_node n = *tir_stmt_at(ir, copy);
+void lower_set_domain(struct tir *ir, tir_stmt loop, tir_expr min, tir_expr extent) {
+  assert(tir_is(ir, loop, TIR_LOOP));
+  struct tir_stmt_node n = *tir_stmt_at(ir, loop);
   struct tir_var_node v = ir->vars.at[n.loop.var];
-  tir_expr from = tir_int(ir, v.type, min), count = tir_int(ir, v.type, extent);
-  tir_var var = tir_new_var(ir, TIR_VAR_LOOP, v.name, v.type, from, count);
+  tir_var var = tir_new_var(ir, TIR_VAR_LOOP, v.name, v.type, min, extent);
   tir_subst_var(ir, n.loop.var, tir_var_expr(ir, var));
   for (tir_stmt s = n.first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) tir_subst_stmt(ir, s);
   tir_subst_clear(ir);
-  struct tir_stmt_node *to = tir_stmt_at(ir, copy);
+  struct tir_stmt_node *to = tir_stmt_at(ir, loop);
   to->loop.var = var;
-  to->loop.min = from;
-  to->loop.extent = count;
+  to->loop.min = min;
+  to->loop.extent = extent;
+}
+
+tir_stmt lower_part_of(struct tir *ir, tir_stmt loop, int64_t min, int64_t extent) {
+  assert(tir_is(ir, loop, TIR_LOOP) && extent >= 0);
+  tir_stmt copy = tir_clone_stmt(ir, loop);
+  tir_type type = ir->vars.at[tir_stmt_at(ir, copy)->loop.var].type;
+  lower_set_domain(ir, copy, tir_int(ir, type, min), tir_int(ir, type, extent));
   return copy;
 }
 
