@@ -151,6 +151,7 @@ end
 -- Where a task has nothing left to do, its close ones are timed again, and the memory of its arguments is given back.
 -- pause: as remeasure.run takes it.
 function Run:finish(task, pause)
+  if task.is_closed then return end
   task:know_unfinished(math.huge)
   task.is_closed, task.retimed = true, remeasure.run(task, pause)
   -- An interrupt leaves what is timed again where it is: the measurer ends with the run.
@@ -159,7 +160,7 @@ function Run:finish(task, pause)
   end
 end
 
--- Those of a list that are not finished: one after another, or as many at once as a fleet has workers.
+-- Those of a list: one after another, or as many at once as a fleet has workers.
 function Run:finish_all(tasks)
   local measurer, open, next = self.services.measurer, {}, 1
   local most = measurer and measurer.most_retimed and measurer:most_retimed() or 1
@@ -167,8 +168,7 @@ function Run:finish_all(tasks)
     while #open < most and tasks[next] do
       local task = tasks[next]
       next = next + 1
-      if task.is_closed then -- it was finished before
-      elseif most == 1 then self:finish(task)
+      if most == 1 then self:finish(task)
       else open[#open + 1] = coroutine.create(function() self:finish(task, coroutine.yield) end) end
     end
     for i = #open, 1, -1 do

@@ -79,15 +79,14 @@ local SIZES = 2 -- of each doubling, that are read for all between
 
 -- What holds so many bytes, by the nearest level of memory that has room for them; its bandwidth is that of reading a
 -- buffer of nearly as many, not fewer: a machine may lend less of a cache than it says it has, and a power of two below
--- may lie in a nearer one. The functions of a network share a few sizes, as each takes some 0.2 s to measure.
+-- may lie in a nearer one. The functions of a network share a few sizes, as each takes some 0.1 s to measure.
 local function memory_of_cpu(target, bytes)
   local cores = peak.cores_of(target)
-  local levels, name = {{"the L1 caches", target.l1_bytes * cores}, {"the L2 caches", target.l2_bytes * cores},
-                        {"the L3 cache", target.l3_bytes}}, "memory"
-  for i = #levels, 1, -1 do if bytes <= levels[i][2] then name = levels[i][1] end end
-  local size, most = math.max(math.ceil(2 ^ (math.ceil(SIZES * math.log(bytes, 2)) / SIZES)), LEAST), MOST
-  for _, level in ipairs(levels) do if level[1] == name then most = level[2] end end
-  size = math.min(size, most)
+  local levels = {{"the L1 caches", target.l1_bytes * cores}, {"the L2 caches", target.l2_bytes * cores},
+                  {"the L3 cache", target.l3_bytes}}
+  local name, most = "memory", MOST
+  for i = #levels, 1, -1 do if bytes <= levels[i][2] then name, most = table.unpack(levels[i]) end end
+  local size = math.min(math.max(math.ceil(2 ^ (math.ceil(SIZES * math.log(bytes, 2)) / SIZES)), LEAST), most)
   return {key = "memory of " .. size, name = name,
           rate = function() return peak.bandwidth(target, size, bytes <= levels[2][2]) end}
 end
