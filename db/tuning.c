@@ -65,6 +65,7 @@ static void put_word(struct target_text *t, const char *word) {
   }
   memcpy(t->at + t->size, word, length + 1);
   t->size += length;
+  assert(t->size <= MOST_TARGET && !t->at[t->size]);
 }
 
 static void put_value(struct target_text *t, const json_t *value, bool nested) {
@@ -87,6 +88,7 @@ static void put_value(struct target_text *t, const json_t *value, bool nested) {
 }
 
 static void put_option(struct target_text *t, const char *key, const json_t *value) {
+  assert(t->size <= MOST_TARGET);
   if (t->size < MOST_TARGET) t->at[t->size++] = ' ';
   put_word(t, "-");
   put_word(t, key);
@@ -269,6 +271,7 @@ static json_t *write_target(const char *text) {
 
 static json_t *write_runs(const struct db_tuning *t) {
   json_t *list = json_array();
+  assert(!t->runs || t->seconds);
   for (uint32_t i = 0; i < t->runs; i++) json_array_append_new(list, json_real(t->seconds[i]));
   if (!t->runs) json_array_append_new(list, json_real(FAILED));
   return list;
@@ -279,6 +282,7 @@ static json_t *write_args(const struct db_tuning *t) {
   json_t *list = json_array();
   for (uint32_t i = 0; i < t->arg_count; i++) {
     json_t *shape = json_array();
+    assert(t->args[i].rank <= DB_MOST_RANK);
     for (uint32_t d = 0; d < t->args[i].rank; d++) json_array_append_new(shape, json_integer(t->args[i].shape[d]));
     json_array_append_new(list, json_pack("[s, s, o]", "TENSOR", t->args[i].type, shape));
   }

@@ -230,6 +230,7 @@ static void extend(const struct walk *w, struct own *o, tir_stmt user) {
   tir_stmt around = user, above = tir_stmt_at(w->ir, o->where)->parent;
   for (tir_stmt p = user; p && p != above; p = tir_stmt_at(w->ir, p)->parent)
     if (tir_is(w->ir, p, TIR_LOOP)) around = p;
+  assert(w->order[around] <= w->order[user] && "a loop stands before what it holds");
   tir_stmt after = tir_after(w->ir, around, w->kernel);
   uint32_t last = after ? w->order[after] - 1 : w->statements - 1;
   if (w->order[around] < o->first) o->first = w->order[around];
@@ -279,6 +280,7 @@ static void place_own(struct walk *w) {
   for (uint32_t i = 0; i < w->own_count; i++) {
     const struct own *o = &w->own[i];
     if (o->first == UINT32_MAX || o->indexed) continue;
+    assert(o->first <= o->last && o->last < w->statements);
     for (uint32_t p = o->first; p <= o->last; p++) w->live[p] += o->words;
   }
 }
@@ -354,7 +356,10 @@ static uint64_t key_of(const struct walk *w, tir_expr x, struct values *values) 
 
 /* ---- Regions ---- */
 
-static struct region *now(struct walk *w) { return &w->regions[w->region_count - 1]; }
+static struct region *now(struct walk *w) {
+  assert(w->region_count > 0);
+  return &w->regions[w->region_count - 1];
+}
 
 static void begin_region(struct walk *w) {
   w->regions = tir_enlarge(w->regions, &w->region_capacity, (uint64_t)w->region_count + 1, sizeof *w->regions);
@@ -487,6 +492,7 @@ static void count_kept_loop(struct walk *w, tir_stmt s) {
   count_list(w, tir_stmt_at(w->ir, s)->first[TIR_BODY]);
   if (w->region_count == own && extent > 0 && !now(w)->serial) w->regions[own - 1].trips = (double)extent;
   share_copies(w, own - 1, extent > 0 && extent <= ALL ? (double)extent : SOME);
+  assert(w->depth > 0 && w->loop == s);
   w->loop = outer, w->depth--;
   begin_region(w);
 }
@@ -536,6 +542,7 @@ static void foresee(struct walk *w, int most, int own, struct jit_resources *k) 
     in_memory = in_memory || (w->own[i].indexed && w->own[i].words >= FEW_WORDS);
   k->estimated_spills = in_memory || need > 1.1 * own;
   k->estimated_registers = k->estimated_spills || need > most ? most : (int)need;
+  assert(own >= most && k->estimated_registers >= 0 && k->estimated_registers <= most);
 }
 
 /* Registers of the threads that have most: a warp group that gets more by setmaxnreg has these. */
@@ -567,6 +574,7 @@ void registers_foresee(const struct tir *ir, tir_loop kernel, int most, struct j
   place_own(&w);
   begin_region(&w);
   count_list(&w, kernel);
+  assert(!w.depth && !w.guards && "each loop and condition that was entered was left");
   share_copies(&w, 0, 1);
   foresee(&w, most, most_of_roles(ir, kernel, most), k);
   void *const all[] = {w.unrolled, w.order, w.copies,  w.value_of, w.own_of, w.loaded,

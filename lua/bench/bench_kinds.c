@@ -43,6 +43,7 @@ static int compare(const void *a, const void *b) {
 }
 
 static void replay(struct kinds *k, struct tir *ir, const struct vm_trace *trace, bool draws_anew, struct cost *costs) {
+  assert(trace && k->count && k->samples);
   struct vm_plan *plan = vm_prepare(ir, trace);
   uint64_t performed[VM_KIND_COUNT] = {0}, counts[VM_KIND_COUNT] = {0};
   for (uint64_t n = 0; n < k->count; n++) {
@@ -54,6 +55,7 @@ static void replay(struct kinds *k, struct tir *ir, const struct vm_trace *trace
     k->schedule->profile = &profile;
     vm_replay(k->schedule, plan, &draws, &refusal);
     for (int kind = 0; kind < VM_KIND_COUNT; kind++) {
+      assert(counts[kind] <= n && (profile.performed[kind] || !profile.ticks[kind]));
       if (!profile.performed[kind]) continue;
       performed[kind] += profile.performed[kind];
       k->samples[(uint64_t)kind * k->count + counts[kind]++] =
@@ -154,6 +156,7 @@ static bool replay_cases(struct kinds *k, const char *folder, ms_error *err) {
 /* ---- Report ---- */
 
 static double cost_of(const struct kinds *k, const struct cost *c) {
+  assert(c->ticks >= 0 && k->nanoseconds > 0);
   return c->performed ? c->ticks * k->nanoseconds / (double)c->performed : 0;
 }
 

@@ -64,6 +64,7 @@ static void unload(struct bench *b) {
 /* workloads/NAME.py and TARGET/NAME.jsonl in the directory. */
 static bool load(struct bench *b, const char *directory, const char *sketches, ms_error *err) {
   char path[4096];
+  assert(strchr(sketches, '/') && "a target and a name");
   *b = (struct bench){0};
   snprintf(path, sizeof path, "%s/workloads/%s.py", directory, strchr(sketches, '/') + 1);
   b->ir = cli_read_module(path, err);
@@ -82,6 +83,7 @@ static bool check(const struct vm_schedule *sch, const struct vm_plan *plan, uin
   if (!vm_verify(&sch->trace, sch->ir, err)) return false;
   struct vm_schedule *again = vm_schedule_new(NULL, 0);
   struct vm_draws draws = {.mode = VM_STRICT, .decisions = &sch->trace};
+  assert(again->ir != sch->ir);
   bool done = vm_replay(again, plan, &draws, err);
   if (done && tir_structural_hash(again->ir, TIR_NONE) != hash)
     done = ms_fail(err, MS_DECISION, "the decisions drawn give another module when they are replayed");
@@ -93,6 +95,7 @@ static bool measure(const struct bench *b, struct vm_schedule *sch, const struct
                     ms_error *err) {
   double start = read_clock(CLOCK_MONOTONIC), end = start + (double)o->seconds,
          used = read_clock(CLOCK_THREAD_CPUTIME_ID);
+  assert(b->sketches > 0 && b->sketches <= MOST_SKETCHES);
   *out = (struct result){0};
   for (uint64_t n = 0; o->count ? n < o->count : n % 64 || read_clock(CLOCK_MONOTONIC) < end; n++) {
     const struct vm_plan *plan = b->plans[n % b->sketches];
@@ -109,6 +112,7 @@ static bool measure(const struct bench *b, struct vm_schedule *sch, const struct
     out->checked++;
     if (!check(sch, plan, hash, err)) return false;
   }
+  assert(out->checked <= out->replays);
   out->seconds = read_clock(CLOCK_MONOTONIC) - start;
   out->processor = read_clock(CLOCK_THREAD_CPUTIME_ID) - used;
   return true;
@@ -154,6 +158,7 @@ static json_t *run_peer(const struct options *o, const char *sketches, ms_error 
 static void print_profile(const char *name, const struct vm_profile *p, const struct result *r) {
   double all = (double)(r->replays + r->refused), scale = r->processor / (double)p->total / all;
   uint64_t within = p->copying;
+  assert(p->copying <= p->replaying && p->replaying <= p->total);
   printf("%s: microseconds of the processor a replay\n  %-24s %8s %8.3f\n", name, "copy the workload", "",
          (double)p->copying * scale * 1e6);
   for (int k = 0; k < VM_KIND_COUNT; k++) {

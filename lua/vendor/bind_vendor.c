@@ -213,6 +213,7 @@ static void read_tensor(lua_State *L, const char *name, struct vendor_tensor *ou
   if (!known || last < 0 || (size_t)last >= a->count)
     bind_refuse(L, "%s: an array of float32, shorter floats, bytes or int32 that holds these extents is expected",
                 name);
+  assert(out->rank > 0 && a->data);
   out->data = a->data, out->type = a->type;
   lua_pop(L, 2);
 }
@@ -258,6 +259,7 @@ static int prepare(lua_State *L) {
   struct vendor_call made = {0};
   work.target = *v->target.kind ? &v->target : NULL;
   if (!v->vendor->prepare(v->started, &work, &made)) return lua_pushnil(L), 1;
+  assert((made.run || made.attempt) && "a routine that was prepared can be called");
   *call = (struct bound_call){.run = made.run,
                               .finish = made.finish,
                               .release = made.release,

@@ -59,12 +59,14 @@ static void norm(void *data) {
 
 static int64_t product_of(const int64_t *extents, int count) {
   int64_t product = 1;
+  assert(count >= 0 && count <= VENDOR_MOST_RANK);
   for (int i = 0; i < count; i++) product *= extents[i];
   return product;
 }
 
 static bool is_dense(const struct vendor_tensor *t) {
   int64_t stride = 1;
+  assert(t->rank >= 0 && t->rank <= VENDOR_MOST_RANK);
   for (int d = t->rank; d-- > 0; stride *= t->extents[d])
     if (t->extents[d] != 1 && t->strides[d] != stride) return false;
   return true;
@@ -85,6 +87,7 @@ static bool prepare(void *started, const struct vendor_work *work, struct vendor
   } else {
     return false;
   }
+  assert(c.batch >= 0 && c.depth >= 0);
   if (c.rows > INT32_MAX || c.columns > INT32_MAX || c.depth > INT32_MAX) return false;
   struct call *kept = malloc(sizeof *kept);
   if (!kept) abort();

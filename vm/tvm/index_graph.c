@@ -97,6 +97,7 @@ static bool read_params(struct graph *g, json_t *params) {
     const char *name = var ? graph_name(g->nodes, var) : NULL;
     if (!name) return formula_fail(g->f, "a parameter has no name");
     if (!formula_add_param(g->f, name, strlen(name))) return false;
+    assert(g->f->param_count == i + 1 && i < FORMULA_MOST_ITEMS);
     g->params[i] = json_integer_value(item);
     g->f->wide = !strcmp(graph_value_type(g->nodes, var), "int64");
   }
@@ -193,6 +194,7 @@ static json_int_t put_operator(struct writing *w, const struct vm_value *v, int 
   static const char *const fields[][3] = {{"a", "b"}, {"condition", "true_value", "false_value"}};
   const struct vm_value *items = &w->steps->values[v->first];
   const struct formula_operator *o = formula_operator_of(v);
+  assert(v->count == o->arguments && v->count <= 3);
   bool choice = o->arguments == 3, compared = o->level == LEVEL_COMPARED;
   int beside = compared ? type_of_width(w->width) : type;
   if (!choice && o->arguments == 2) beside = find_type(w, &items[0], find_type(w, &items[1], beside));
@@ -221,6 +223,7 @@ static json_int_t put_operator(struct writing *w, const struct vm_value *v, int 
 /* type: of a number that stands alone. */
 static json_int_t put_expr(struct writing *w, const struct vm_value *v, int type) {
   char name[16];
+  assert(v->kind != VM_PARAM || v->ref < FORMULA_MOST_ITEMS);
   if (v->kind == VM_PARAM) return w->params[v->ref];
   if (v->kind == VM_REF) return vm_put_graph_var(w->nodes, name, (size_t)vm_variable_name(w->steps, v->ref, name));
   type = find_type(w, v, type);
@@ -239,6 +242,7 @@ char *vm_write_index_graph(const struct vm_steps *s, const struct vm_value *map)
   json_t *params = json_array(), *results = json_array();
   struct writing w = {.nodes = vm_start_graph(map->bare == 64 ? "int64" : "int32"), .steps = s, .width = map->bare};
   int type = type_of_width(w.width);
+  assert(map->op <= map->count && map->op <= FORMULA_MOST_ITEMS);
   w.types[type] = TYPE_OF_INDICES;
   for (uint32_t i = 0; i < map->op; i++) {
     const struct vm_value *p = &s->values[map->first + i];

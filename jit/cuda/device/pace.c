@@ -58,6 +58,7 @@ static const char text[] = ".version 6.0\n"
 struct sums {
   uint64_t cycles, nanoseconds, value;
 };
+static_assert(sizeof(struct sums) == 24, "the kernel adds at 0 and 8, and writes at 16");
 static const uint32_t ROUNDS = 1200; /* of 16 additions of 4 cycles: some 50 us at 1.6 GHz */
 enum { LAUNCHES = 2 };               /* of pace_now: the first wakes the device */
 
@@ -65,6 +66,7 @@ static bool open_pace(struct jit_device *device) {
   const struct driver *d = device->driver;
   struct pace *p = &device->pace;
   if (p->tried) return p->function != NULL;
+  assert(!p->module && !p->function);
   p->tried = true;
   if (d->load(&p->module, text)) return false;
   if (d->function(&p->function, p->module, "msched_pace") || d->allocate(&p->sums, sizeof(struct sums)) ||

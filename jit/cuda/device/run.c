@@ -191,6 +191,7 @@ static bool find_functions(const struct driver *d, struct loaded *l, ms_error *e
 void cuda_unload(struct jit_kernel *kernel) {
   struct loaded *l = kernel->loaded;
   const struct driver *d = kernel->device->driver;
+  assert(l);
   cuda_free_captured(l->captured);
   if (driver_enter(kernel->device, NULL)) {
     if (l->start) d->free_event(l->start);
@@ -224,6 +225,7 @@ enum { MOST_OPERANDS = 256 };
 
 /* The address of an operand's value, which may be made in *value. */
 static void *operand_of(const struct cuda_operand *o, void **args, const void *workspace, uint64_t *value) {
+  assert(o->kind != CUDA_WORKSPACE || workspace);
   switch (o->kind) {
   case CUDA_BUFFER: *value = address(args[o->parameter]); return value;
   case CUDA_WORKSPACE: *value = address(workspace) + o->offset; return value;
@@ -234,6 +236,7 @@ static void *operand_of(const struct cuda_operand *o, void **args, const void *w
 /* The tensor of a TMA bulk tensor copy, as the driver describes it. */
 static bool describe(const struct driver *d, const struct tensor_map *m, uint64_t at, CUtensorMap *out, ms_error *err) {
   uint32_t steps[TIR_BOX_MOST_RANK];
+  assert(m->rank >= 1 && m->rank <= TIR_BOX_MOST_RANK);
   if (!d->describe_tensor || !d->describe_pixels)
     return ms_fail(err, MS_NO_DEVICE,
                    "the driver has no %s, which TMA bulk tensor copies need: install one of CUDA 12 or later",
@@ -263,6 +266,7 @@ static bool give(const struct loaded *l, const struct cuda_launch *launch, const
   uint32_t maps = 0;
   if (launch->count > MOST_OPERANDS) return ms_fail(err, MS_NOT_LAUNCHED, "%s: too many operands", launch->name);
   for (uint32_t o = 0; o < launch->count; o++) {
+    assert(launch->first + o < l->plan.operand_count);
     const struct cuda_operand *operand = &l->plan.operands[launch->first + o];
     g->at[o] = operand_of(operand, args, workspace, &g->values[o]);
     if (!operand->map) continue;
