@@ -48,6 +48,7 @@ clean() { # what is interrupted before its first write has no store
 # Some calls of Lua's library look at no interrupt: the second says so, the third ends the session.
 endless() {
   printf 'print(1)\nprint(table.move({}, 1, 1 << 40, 1))\n' >"$dir/lines"
+  rm -f "$dir/out" "$dir/err"
   setsid "$msched" <"$dir/lines" >"$dir/out" 2>"$dir/err" &
   pid=$!
   tries=0
@@ -68,6 +69,7 @@ endless() {
 # In a script the first says so when nothing has come of it, the second ends it.
 stuck() {
   printf 'io.stdout:write("1\\n"):flush()\nprint(table.move({}, 1, 1 << 40, 1))\n' >"$dir/stuck.lua"
+  rm -f "$dir/out" "$dir/err"
   setsid "$msched" "$dir/stuck.lua" >"$dir/out" 2>"$dir/err" &
   pid=$!
   tries=0

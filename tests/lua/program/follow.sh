@@ -18,7 +18,10 @@ wait_for() { # seconds, what is waited for, command…
     sleep 0.1
   done
 }
-follow() { "$msched" report --follow "$@" >out 2>err & follower=$!; }
+follow() { # what the one before printed is not waited for
+  rm -f out err
+  "$msched" report --follow "$@" >out 2>err & follower=$!
+}
 ends() { # with a status, within a minute
   tries=600 got=0
   while kill -0 "$follower" 2>/dev/null && [ $tries -gt 0 ]; do tries=$((tries - 1)) && sleep 0.1; done
