@@ -14,8 +14,8 @@ local function guarded(definition, seed, seconds)
   end
   local function learn(samples)
     if not seconds or seconds == 0 then return call("update", samples) end
-    local done, message = msched.within(seconds, call, "update", samples)
-    if not done then error(message, 0) end
+    local done, message = msched.policy_within(seconds, math.huge, call, "update", samples)
+    if done ~= true then error(message, 0) end
   end
   local function refuse(format, ...)
     local at = debug.getinfo(definition.predict, "S")

@@ -95,9 +95,10 @@ end
 -- Goes on until it asks, for `most` seconds at most: gives the candidates; nil where it has ended, or these are over;
 -- nil and a message where it failed; nil, nil and why it ended, where it said so.
 function Running:resume(most, ...)
-  local timed, alive, tag = msched.within(math.min(self.seconds, most), coroutine.resume, self.thread, ...)
-  if timed == nil and most <= self.seconds then return nil end
-  if timed == nil then
+  if self.seconds == 0 then most = 0 end -- there is no limit
+  local timed, alive, tag = msched.policy_within(self.seconds, most, coroutine.resume, self.thread, ...)
+  if timed == nil then return nil end
+  if timed == "own" then
     return nil, self:complain(string.format("ran longer than %g seconds without asking for measurements", self.seconds),
                               "make it end sooner, or allow more with --policy-timeout")
   end

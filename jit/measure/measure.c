@@ -202,12 +202,13 @@ static bool take_failure(const struct message *message, ms_error *err) {
 }
 
 static bool wait_until_ready(struct jit_measurer *m, const volatile bool *stopped, ms_error *err) {
+  static const double LOOK = 0.1; /* seconds */
+  enum { LOOKS = 600 };           /* they count no time in which the process is stopped */
   struct message message;
-  double end = measure_now() + 60;
   int got = 0;
-  while (!got && measure_now() < end) {
+  for (int looks = 0; !got && looks < LOOKS; looks++) {
     if (stopped && *stopped) return ms_fail(err, MS_NO_HELPER, "interrupted while the helper started");
-    got = channel_wait(&m->channel, 0.1, &message);
+    got = channel_wait(&m->channel, LOOK, &message);
   }
   if (got == 1 && message.type == MEASURE_READY) return true;
   if (got == 1 && message.type == MEASURE_FAILED) return take_failure(&message, err);

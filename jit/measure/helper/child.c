@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { LOG_BYTES = 1 << 16, OWN_SOCKET = 3, UNBORN_STATUS = 71 };
@@ -135,7 +136,7 @@ bool child_start(struct child *c, child_main *body, const struct workloads *all,
   c->pid = pid;
   channel_open(&c->channel, ends[0]); /* where that fails, it is as a child that hung up */
   c->stopped = false, c->fresh = true, c->known = all->count;
-  c->since = measure_now(), c->spent = 0;
+  child_begin(c);
   return true;
 }
 
@@ -216,22 +217,51 @@ int child_end(struct child *c, char *reason, size_t size) {
 
 /* ---- Stops ---- */
 
+static double stopped; /* seconds in which the helper, and all that it started, did not run */
+
+void child_note_sleep(double asked, double slept) {
+  static const double SLACK = 0.25; /* seconds */
+  if (slept > asked + SLACK) stopped += slept - asked;
+}
+
+static double clock_now(void) { return measure_now() - stopped; }
+
+static double processor_seconds(pid_t pid) {
+  clockid_t clock;
+  struct timespec t;
+  if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &t)) return 0;
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void child_begin(struct child *c) {
+  c->since = clock_now(), c->spent = 0;
+  c->processor = c->pid ? processor_seconds(c->pid) : 0;
+}
+
 void child_stop(struct child *c) {
   if (!c->pid || c->stopped) return;
   if (!process_signal(c->pid, SIGSTOP)) return;
   process_wait_stopped(c->pid);
-  c->spent += measure_now() - c->since;
+  c->spent += clock_now() - c->since;
   c->stopped = true;
 }
 
 void child_continue(struct child *c) {
   if (!c->pid || !c->stopped) return;
   process_signal(c->pid, SIGCONT);
-  c->since = measure_now();
+  c->since = clock_now();
   c->stopped = false;
 }
 
-double child_seconds(const struct child *c) { return c->spent + (c->stopped ? 0 : measure_now() - c->since); }
+double child_seconds(const struct child *c) { return c->spent + (c->stopped ? 0 : clock_now() - c->since); }
+
+double child_left(const struct child *c, double limit) {
+  static const double MORE = 4;
+  double left = limit - child_seconds(c);
+  if (left > 0 || !c->pid) return left;
+  double worked = processor_seconds(c->pid) - c->processor;
+  return fmin(limit - worked, left + (MORE - 1) * limit);
+}
 
 static struct channel *told;
 

@@ -141,6 +141,7 @@ struct child {
   bool stopped, fresh;
   uint32_t known;      /* so many tasks were there when it was forked: it can serve these */
   double since, spent; /* when it was last set going; seconds before that, on the present task */
+  double processor;    /* seconds of its processor time when it began that */
 };
 static const struct child child_none = {.channel.fd = -1, .log = -1};
 typedef void child_main(struct channel *channel, const struct workloads *all, struct note *note);
@@ -151,7 +152,15 @@ bool child_start(struct child *c, child_main *body, const struct workloads *all,
 int child_end(struct child *c, char *reason, size_t size);
 void child_stop(struct child *c); /* returns when it does not run any more */
 void child_continue(struct child *c);
+void child_begin(struct child *c);           /* a task, now */
 double child_seconds(const struct child *c); /* spent on its task, stops left out */
+/* Seconds that it has left of so many: one that had less of the processor than these, as where the machine is busy, has
+ * some times as many by the clock. */
+double child_left(const struct child *c, double limit);
+/* The helper slept for so many seconds, and meant to for no more than `asked`: what is past these it, and its children
+ * with it, was stopped. It sleeps no longer than CHILD_LOOK while a child works. */
+void child_note_sleep(double asked, double slept);
+#define CHILD_LOOK 1.0 /* seconds */
 /* Whether it never came to run its body: what it was asked for is not to blame. */
 bool child_is_unborn(const struct child *c);
 /* In a child: it ends, and is as one that was never born, since it cannot have what it needs of the system; why, in

@@ -191,7 +191,7 @@ static void give_work(struct helper *h) {
     assert(c->state == QUEUED && !b->child.stopped);
     b->candidate = c;
     move(h, c, BUILDING);
-    b->child.since = measure_now(), b->child.spent = 0;
+    child_begin(&b->child);
     channel_send(&b->child.channel, MEASURE_BUILD, &c->result.task, sizeof c->result.task, c->trace, c->bytes);
   }
 }
@@ -307,7 +307,7 @@ static bool run_next(struct helper *h, struct runner *r) {
   c->run.hertz = h->hertz;
   c->run.device = (uint32_t)(r - h->runners);
   move(h, c, RUNNING);
-  r->child.since = measure_now(), r->child.spent = 0;
+  child_begin(&r->child);
   channel_send(&r->child.channel, MEASURE_RUN, &c->run, sizeof c->run, c->object, c->object_bytes);
   return true;
 }
@@ -430,8 +430,8 @@ static const double LOOK = 0.5; /* seconds from one look at a runner that waits 
  * many. */
 static double limit_runner(struct helper *h, struct runner *r) {
   bool waits = r->child.note->stage == STAGE_WAITING;
-  if (waits) r->child.since = measure_now(), r->child.spent = 0;
-  double left = 2.5 * h->hello.options.run_timeout + 1 - child_seconds(&r->child);
+  if (waits) child_begin(&r->child);
+  double left = child_left(&r->child, 2.5 * h->hello.options.run_timeout + 1);
   if (left <= 0) lose_runner(h, r, true);
   return waits ? fmin(left, LOOK) : left;
 }
@@ -477,7 +477,7 @@ static void hear_remeasure(struct helper *h) {
     channel_send(&h->host, MEASURE_WAITS, m.data, m.bytes, NULL, 0);
   else if (m.type != MEASURE_READY)
     end_remeasure(h, m.data, m.type == MEASURE_REMEASURED ? m.bytes : 0);
-  else if (h->remeasure.channel.fd < 0 || child_seconds(&h->remeasure) > LONGEST_REMEASURE)
+  else if (h->remeasure.channel.fd < 0 || child_left(&h->remeasure, LONGEST_REMEASURE) <= 0)
     end_remeasure(h, NULL, 0);
 }
 
@@ -532,14 +532,16 @@ static bool has_lost_child(const struct helper *h) {
   return lost;
 }
 
+static const double NOTHING_DUE = 3600; /* seconds: no child works on anything */
+
 /* Ends what takes too long; returns seconds until the next look. */
 static double watch(struct helper *h) {
   const struct jit_measurer_options *o = &h->hello.options;
-  double soonest = 3600;
+  double soonest = NOTHING_DUE;
   for (uint32_t i = 0; i < h->builder_count; i++) {
     struct builder *b = &h->builders[i];
     if (!b->candidate || b->child.stopped) continue;
-    double left = o->build_timeout - child_seconds(&b->child);
+    double left = child_left(&b->child, o->build_timeout);
     if (left <= 0) lose_builder(h, b, JIT_BUILD_TIMEOUT);
     soonest = left < soonest ? left : soonest;
   }
@@ -549,7 +551,7 @@ static double watch(struct helper *h) {
   if (ready && !starts_fail(&h->runner_starts)) soonest = fmin(soonest, READY_WAIT - (measure_now() - h->ready_since));
   if (ready) soonest = fmin(soonest, starts_wait(&h->runner_starts));
   if (wants_builder(h)) soonest = fmin(soonest, starts_wait(&h->builder_starts));
-  if (h->remeasure.pid) soonest = fmin(soonest, 1);
+  if (h->remeasure.pid) soonest = fmin(soonest, CHILD_LOOK);
   return soonest > 0 && !has_lost_child(h) ? soonest : 0;
 }
 
@@ -613,7 +615,10 @@ static void poll_all(struct helper *h, double seconds) {
     if (channel_has_unsent(&c->channel)) p[n - 1].events |= POLLOUT;
   }
   assert(n <= sizeof p / sizeof *p);
-  if (poll(p, n, (int)(seconds * 1e3) + 1) < 0) { /* too many descriptors, say: all are looked at, in a moment */
+  double before = measure_now();
+  int ready = poll(p, n, (int)(seconds * 1e3) + 1);
+  child_note_sleep(seconds, measure_now() - before);
+  if (ready < 0) { /* too many descriptors, say: all are looked at, in a moment */
     usleep(LOOK_US);
     return;
   }
@@ -638,7 +643,8 @@ static void serve(struct helper *h) {
     finish_failed_tasks(h);
     take_turns(h);
     deliver(h);
-    if (h->host.fd >= 0) poll_all(h, fmin(watch(h), left));
+    double pause = fmin(watch(h), left);
+    if (h->host.fd >= 0) poll_all(h, pause < NOTHING_DUE ? fmin(pause, CHILD_LOOK) : pause);
   }
 }
 

@@ -57,7 +57,7 @@ static void hear(struct tasks *tasks, uint32_t i, struct channel *host) {
 static double limit(struct tasks *tasks, uint32_t i, struct channel *host) {
   struct task *t = tasks->at[i];
   assert(t->state == REFERENCE_RUNS && t->reference.pid);
-  double most = t->w.hello->options.reference_timeout, left = most - child_seconds(&t->reference);
+  double most = t->w.hello->options.reference_timeout, left = child_left(&t->reference, most);
   char reason[160];
   if (left > 0) return left;
   child_end(&t->reference, NULL, 0);

@@ -12,7 +12,7 @@
 static const double LOOK_EVERY = 0.1; /* seconds */
 static const double LEFT_ALONE = 0.2; /* that one has to end by itself, once its file is closed and no clock runs */
 
-static bool has_clock(const struct script *s) { return s->deadline > 0; }
+static bool has_clock(const struct script *s) { return s->clock != NULL; }
 
 /* Waits for it; one that must end is ended. Frees it, and gives its status. */
 static int finish(const struct script *s, struct jit_command *command) {

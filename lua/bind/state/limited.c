@@ -60,15 +60,16 @@ static int explain(lua_State *L) {
   char head[512];
   name_part(&p, head, sizeof head);
   if (script_interrupted()) return lua_pushliteral(L, "interrupted"), 1;
-  if (script_is_late(s)) {
+  const struct script_clock *late = script_late_clock(s);
+  if (late) {
     size_t at = strlen(head);
-    snprintf(head + at, sizeof head - at, " ran longer than %g seconds", s->allowed);
+    snprintf(head + at, sizeof head - at, " ran longer than %g seconds", late->seconds);
     if (line)
       lua_pushfstring(L, "%s, and was at line %d; make it end sooner", head, line);
     else /* it has ended */
       lua_pushfstring(L, "%s; make it end sooner", head);
     if (s->limits.fixed) return 1;
-    lua_pushfstring(L, ", or allow more with --%s-timeout", s->allowed < s->limits.seconds ? "policy" : "rule");
+    lua_pushfstring(L, ", or allow more with --%s-timeout", late->of_policy ? "policy" : "rule");
     lua_concat(L, 2);
     return 1;
   }
@@ -190,43 +191,20 @@ void script_open_pcall(lua_State *L) {
   lua_register(L, "xpcall", handled_call);
 }
 
-struct clock {
-  double deadline, allowed, started;
-};
-
-/* Starts the clock of a call, which ends no later than that of the call around it. Gives the clock of before. */
-static struct clock start_clock(lua_State *L, double seconds) {
-  struct script *s = script_of(L);
-  struct clock before = {s->deadline, s->allowed, script_now()};
-  s->deadline = seconds > 0 ? before.started + seconds : 0;
-  s->allowed = seconds;
-  if (before.deadline > 0 && (s->deadline <= 0 || before.deadline < s->deadline))
-    s->deadline = before.deadline, s->allowed = before.allowed;
-  s->calls++;
-  return before;
-}
-static void stop_clock(lua_State *L, struct clock before) {
-  struct script *s = script_of(L);
-  assert(s->calls > 0);
-  s->calls--;
-  s->deadline = before.deadline;
-  s->allowed = before.allowed;
-}
-
 /* A user's model has as long as the policy that calls it, which is not charged for it: it may go on where the model
  * took too long. */
-static struct clock start_model(lua_State *L) {
-  struct script *s = script_of(L);
-  struct clock before = {s->deadline, s->allowed, script_now()};
-  s->deadline = 0;
-  start_clock(L, before.deadline > 0 && before.allowed < s->limits.seconds ? before.allowed : s->limits.seconds);
+static void start_model(struct script *s, struct script_clock *c) {
+  const struct script_clock *policy = s->clock;
+  bool as_policy = policy && policy->own && policy->seconds < s->limits.seconds;
+  script_start_clock(s, c, as_policy ? policy->seconds : s->limits.seconds, true);
+  c->of_policy = as_policy, c->follows = true;
+  script_pause_outer(s, c);
   script_follow_clock(s);
-  return before;
 }
-static void stop_model(lua_State *L, struct clock before) {
-  if (before.deadline > 0) before.deadline += script_now() - before.started;
-  stop_clock(L, before);
-  script_follow_clock(script_of(L));
+static void stop_model(struct script *s, struct script_clock *c, struct script_clock *outer) {
+  script_resume_outer(s, c, outer);
+  script_stop_clock(s, c);
+  script_follow_clock(s);
 }
 
 /* Whether the user chose that such a part is left out where it fails. */
@@ -253,18 +231,24 @@ static int limited(lua_State *L) {
   lua_pushcclosure(L, explain, 2);
   lua_insert(L, 3);
   bool model = !strcmp(lua_tostring(L, 1), "model");
-  struct clock before = model ? start_model(L) : start_clock(L, s->limits.seconds);
-  bool arms = model && s->deadline > 0 && script_arm(s);
+  struct script_clock clock, *outer = s->clock;
+  if (model)
+    start_model(s, &clock);
+  else
+    script_start_clock(s, &clock, s->limits.seconds, true);
+  bool arms = model && s->clock && script_arm(s);
   int status = call_watched(L, lua_gettop(L) - 4, LUA_MULTRET, 3, shipped);
   if (status == LUA_OK && !shipped && script_is_late(s)) { /* it has caught the error that was to end it */
     lua_settop(L, 3);
     lua_pushvalue(L, 3);
     lua_pushliteral(L, "late");
-    lua_call(L, 1, 1);
-    status = LUA_ERRRUN;
+    status = lua_pcall(L, 1, 1, 0) == LUA_ERRMEM ? LUA_ERRMEM : LUA_ERRRUN;
   }
   if (arms) script_disarm(s);
-  (model ? stop_model : stop_clock)(L, before);
+  if (model)
+    stop_model(s, &clock, outer);
+  else
+    script_stop_clock(s, &clock);
   if (status == LUA_OK) {
     lua_pushboolean(L, true);
     lua_replace(L, 3);
@@ -305,28 +289,57 @@ static void release_pipes(const sigset_t *before) {
   pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
-/* within(seconds, f, arguments…): as msched.interruptible, and it is ended when it takes longer, loops in C too: then
- * nil and a message.
- */
-static int within(lua_State *L) {
-  double seconds = luaL_checknumber(L, 1);
-  luaL_checkany(L, 2);
-  struct script *s = script_of(L);
-  struct clock before = start_clock(L, seconds);
-  bool arms = s->deadline > 0 && script_arm(s);
+/* Calls what is from the index 2 on under the state's clock, as msched.interruptible; loops in C end too. Gives the
+ * clock that ended it, or NULL, and puts what within gives in the place of index 1. */
+static const struct script_clock *call_within(lua_State *L, struct script *s) {
+  bool arms = s->clock && script_arm(s);
   script_follow_clock(s);
   sigset_t signals = hold_pipes();
   int status = call_watched(L, lua_gettop(L) - 2, LUA_MULTRET, 0, false);
   release_pipes(&signals);
-  bool late = script_is_late(s);
+  const struct script_clock *late = script_late_clock(s);
   if (arms) script_disarm(s);
-  stop_clock(L, before);
-  script_follow_clock(s);
   if (late)
     lua_pushnil(L);
   else
     lua_pushboolean(L, status == LUA_OK);
   lua_replace(L, 1);
+  return late;
+}
+
+/* within(seconds, f, arguments…): as msched.interruptible, and it is ended when it takes longer, loops in C too: then
+ * nil and a message. */
+static int within(lua_State *L) {
+  double seconds = luaL_checknumber(L, 1);
+  luaL_checkany(L, 2);
+  struct script *s = script_of(L);
+  struct script_clock clock;
+  script_start_clock(s, &clock, seconds, false);
+  call_within(L, s);
+  script_stop_clock(s, &clock);
+  script_follow_clock(s);
+  return lua_gettop(L);
+}
+
+/* policy_within(own, most, f, arguments…): as within(most, f, arguments…), and it has `own` seconds of what it takes
+ * itself: where it took more, "own" stands for nil. */
+static int policy_within(lua_State *L) {
+  double own = luaL_checknumber(L, 1), most = luaL_checknumber(L, 2);
+  luaL_checkany(L, 3);
+  lua_remove(L, 1);
+  struct script *s = script_of(L);
+  struct script_clock run, policy;
+  script_start_clock(s, &run, most, false);
+  script_start_clock(s, &policy, own, true);
+  policy.of_policy = policy.follows = true;
+  bool late = call_within(L, s) == &policy;
+  script_stop_clock(s, &policy);
+  script_stop_clock(s, &run);
+  script_follow_clock(s);
+  if (late) {
+    lua_pushliteral(L, "own");
+    lua_replace(L, 1);
+  }
   return lua_gettop(L);
 }
 
@@ -361,11 +374,9 @@ void bind_parts(lua_State *L) {
   assert(lua_istable(L, -1));
   static const luaL_Reg all[] = {
       {"limited", limited}, {"code_of", code_of}, {"skips_failing", skips_failing}, {NULL, NULL}};
-  static const luaL_Reg own[] = {{"skip_failing", skip_failing},
-                                 {"rule_timeout", rule_timeout},
-                                 {"interruptible", interruptible},
-                                 {"within", within},
-                                 {NULL, NULL}};
+  static const luaL_Reg own[] = {{"skip_failing", skip_failing},   {"rule_timeout", rule_timeout},
+                                 {"interruptible", interruptible}, {"within", within},
+                                 {"policy_within", policy_within}, {NULL, NULL}};
   luaL_setfuncs(L, all, 0);
   if (!script_of(L)->limits.sandbox) luaL_setfuncs(L, own, 0); /* a sandbox does not choose its limits */
 }

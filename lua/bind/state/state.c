@@ -115,8 +115,6 @@ struct script *script_of(lua_State *L) {
   return lua_getallocf(L, &data) == allocate ? data : &foreign;
 }
 
-bool script_is_late(const struct script *s) { return s->deadline > 0 && script_now() > s->deadline; }
-
 /* Once it is late, the hook raises at every instruction: a pcall that swallows the error gains nothing, since the next
  * instruction after it raises again. */
 void script_watch(lua_State *L, lua_Debug *unused) {
@@ -174,14 +172,30 @@ static void set_flag(struct script *s) {
   if (interrupted || script_is_late(s)) s->stop = 1;
 }
 
-static double alarm_time(const struct script *s) { return s->deadline > 0 ? s->deadline : INFINITY; }
+/* When the first clock of those that count all is over. */
+static double alarm_time(const struct script *s) {
+  double at = INFINITY;
+  for (const struct script_clock *c = s->clock; c; c = c->outer)
+    if (!c->own) at = fmin(at, c->next);
+  return at;
+}
+static struct script_clock *own_clock(const struct script *s) {
+  struct script_clock *c = s->clock;
+  while (c && !c->follows) c = c->outer;
+  return c;
+}
+static void note_followed(struct script *s) {
+  struct script_clock *c = own_clock(s);
+  if (c) c->followed = s->alarm != NULL;
+}
 
 bool script_arm(struct script *s) {
   if (s->armed) return false;
   for (int i = 0; i < MOST_ARMED && !s->armed; i++) s->armed = __sync_bool_compare_and_swap(&armed[i], NULL, &s->stop);
   if (!s->armed) return false;
   set_flag(s);
-  s->alarm = script_alarm_new(alarm_time(s), &s->stop);
+  s->alarm = script_alarm_new(alarm_time(s), own_clock(s), &s->stop);
+  note_followed(s);
   return true;
 }
 
@@ -194,7 +208,8 @@ void script_disarm(struct script *s) {
 
 void script_follow_clock(struct script *s) {
   if (!s->armed) return;
-  if (s->alarm) script_alarm_move(s->alarm, alarm_time(s));
+  if (s->alarm) script_alarm_move(s->alarm, alarm_time(s), own_clock(s));
+  note_followed(s);
   set_flag(s);
 }
 

@@ -140,6 +140,7 @@ ms.defined(f: function): function | The function itself where f loads it when it
 ms.code_of(message: any): string? | The code of the instruction's refusal that pcall gave as this message; nil: it is a mistake in the script.
 ms.interruptible(f: function, ...: any): boolean, any | As pcall, but an interrupt ends it.
 ms.within(seconds: number, f: function, ...: any): boolean?, any | As ms.interruptible, with a time limit that also ends loops in C: then nil and a message.
+ms.policy_within(own: number, most: number, f: function, ...: any): (boolean|string)?, any | As ms.within with `most` seconds, and of what the call takes itself it has `own`: not while the process is stopped or waits for a processor. Where these are over, "own" and a message.
 ms.rule_timeout(seconds: number) | Sets how long a rule, a postprocessor or a mutator may run.
 ms.skip_failing(whether: boolean) | Whether a rule, postprocessor or mutator that fails counts as refused, with the code `skipped`, in place of an error.
 ms.skips_failing(): boolean | Whether it does.
