@@ -536,7 +536,7 @@ int cuModuleGetFunction(void **function, void *module, const char *name) {
     word += length;
   }
   for (size_t i = 0; i < count; i++)
-    if (all[i]->call == f.call && all[i]->source == f.source && all[i]->context == current)
+    if (all[i]->call == f.call && all[i]->sizes == f.sizes && all[i]->source == f.source && all[i]->context == current)
       return *function = all[i], SUCCESS;
   if (count == sizeof all / sizeof *all || !(all[count] = malloc(sizeof f))) abort();
   *all[count] = f;

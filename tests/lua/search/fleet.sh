@@ -171,9 +171,9 @@ fi
 "$msched" tune "$root/lua/examples/gemm.lua" --rules "$root/tests/lua/space/tune_intrinsic.lua" --trials 1 --fleet $url --db "$work/tile.db" -- 64 64 64 >"$work/out" 2>&1 || fail "tune by intrinsics: $(cat "$work/out")"
 "$msched" db export - --db "$work/tile.db" | grep '"status":"\(measured\|censored\)"' | grep -q '"intrinsics":{"tile":' || fail "no record by an intrinsic: $(cat "$work/out")"
 kill -INT $real
-wait $real || fail "the worker's status: $?"
+wait $real || fail "the worker's status: $?: $(cat "$work/real")"
 [ -z "$gpu" ] || kill -INT $gpu
-[ -z "$gpu" ] || wait $gpu || fail "the GPU's worker's status: $?"
+[ -z "$gpu" ] || wait $gpu || fail "the GPU's worker's status: $?: $(cat "$work/gpu")"
 grep -q '^worker real: [1-9][0-9]* jobs, ' "$work/real" || fail "the worker says: $(cat "$work/real")"
 others=''
 "$msched" fleet $url | grep -q ' real ' && fail "it is still there: $("$msched" fleet $url)"
