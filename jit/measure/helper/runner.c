@@ -59,7 +59,7 @@ static void on_tick(int number) {
 
 static void set_alarm(double seconds) {
   struct itimerval timer = {0};
-  double tick = seconds / TICKS;
+  double tick = fmin(seconds / TICKS, 1e6); /* an alarm has no more than its type */
   if (seconds > 0) {
     timer.it_value.tv_sec = (time_t)tick;
     timer.it_value.tv_usec = (suseconds_t)((tick - floor(tick)) * 1e6) + 1;

@@ -68,6 +68,19 @@ OUTPUTS = [@OUTPUTS@]
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
+def _array(x, name, dtype, shape):
+    """x as the library reads it: in order, aligned; of another type where its values stay what they are."""
+    given, wanted = numpy.asarray(x), numpy.dtype(dtype)
+    if given.shape != shape:
+        raise ValueError("%s has extents %s, not %s" % (name, given.shape, shape))
+    if given.dtype.kind not in ("biuf" if wanted.kind == "f" else "biu"):
+        raise TypeError("%s is of %s, not %s" % (name, given.dtype, wanted))
+    made = numpy.require(given, wanted, ["C", "A"])
+    if wanted.kind != "f" and not numpy.array_equal(made, given):
+        raise ValueError("%s has values that %s has not" % (name, wanted))
+    return made
+
+
 class Network:
     def __init__(self, library=os.path.join(_HERE, "@LIBRARY@"), constants=os.path.join(_HERE, "@CONSTANTS@")):
         self._library, why = ctypes.CDLL(library), ctypes.c_char_p()
@@ -78,13 +91,10 @@ class Network:
             raise OSError("%s: %s" % (constants, why.value.decode()))
 
     def __call__(self, *inputs):
-        """The outputs, a list of arrays; inputs in the order of INPUTS. Floats of 16 bits are arrays of uint16."""
+        """The outputs, a list of arrays; inputs in the order of INPUTS. bfloat16 is in arrays of uint16, as patterns."""
         if len(inputs) != len(INPUTS):
             raise TypeError("%d inputs are expected, not %d" % (len(INPUTS), len(inputs)))
-        given = [numpy.asarray(x, dtype=t, order="C") for x, (_, t, _) in zip(inputs, INPUTS)]
-        for x, (name, _, shape) in zip(given, INPUTS):
-            if x.shape != shape:
-                raise ValueError("%s has extents %s, not %s" % (name, x.shape, shape))
+        given = [_array(x, *of) for x, of in zip(inputs, INPUTS)]
         made = [numpy.empty(shape, dtype=t) for _, t, shape in OUTPUTS]
         pointers = [(ctypes.c_void_p * max(len(a), 1))(*[x.ctypes.data for x in a]) for a in (given, made)]
         status = self._library.@NAME@_run(ctypes.c_void_p(self._net), pointers[0], pointers[1], None)
@@ -92,9 +102,13 @@ class Network:
             raise RuntimeError("@NAME@_run gives %d" % status)
         return made
 
+    def __reduce__(self):
+        raise TypeError("a network that is open is not copied, nor stored: open it again")
+
     def __del__(self):
-        if getattr(self, "_net", None):
-            self._library.@NAME@_close(self._net)
+        net, self._net = getattr(self, "_net", None), None
+        if net:
+            self._library.@NAME@_close(net)
 ]=]
 local NUMPY = {bool = "bool", float16 = "float16", bfloat16 = "uint16"}
 

@@ -70,9 +70,9 @@ return ms.policy {name = "p", run = function(env)
   env:measure(env:replay(env:draw_jobs(1)))
 end}
 E2
-begin "$msched" tune "$gemm" --policy policy.lua --policy-timeout 4 --trials 1 --db p.db -- 16 16 16
+begin "$msched" tune "$gemm" --policy policy.lua --policy-timeout 2 --trials 1 --db p.db -- 16 16 16
 wait_for 'policy begins' err
-stop $session 4.2
+stop $session 2.2
 : >go
 succeed "a policy"
 cat >model.lua <<'E2'
@@ -86,9 +86,9 @@ return ms.model {name = "m", required = true, update = function() end, predict =
 end}
 E2
 rm go
-begin "$msched" tune "$gemm" --policy evolutionary --model model.lua --policy-timeout 4 --trials 4 --db m.db -- 16 16 16
+begin "$msched" tune "$gemm" --policy evolutionary --model model.lua --policy-timeout 2 --trials 4 --db m.db -- 16 16 16
 wait_for 'model begins' err
-stop $session 4.2
+stop $session 2.2
 : >go
 succeed "a model"
 
