@@ -90,6 +90,7 @@ function peak.flops(cores)
 end
 
 local READ = 1 << 25 -- bytes that a core reads for a sample, at least
+local PART = 4 -- of the memory that the process may have, as its control groups lend it, is read at most one of so many
 local FAR, MOST_FAR = 1 << 26, 1 << 30 -- bytes that lie in no cache, unless that is a larger one
 
 local LEAST_RUNS, MOST_RUNS, SECONDS = 3, 200, at_most(0.2) -- of a call that is timed by its fastest run
@@ -139,6 +140,7 @@ end
 function peak.bandwidth(target, bytes, own)
   local cores = cores_of(target)
   bytes = bytes or math.min(math.max(FAR, 2 * target.l3_bytes), MOST_FAR)
+  bytes = math.min(bytes, ms.host().memory // PART)
   if own then
     return peak.undisturbed(cores, function(n) return read(target, n, bytes // cores * n) end)
   end

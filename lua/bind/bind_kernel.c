@@ -487,6 +487,9 @@ static int host(lua_State *L) {
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
     lua_pushinteger(L, counts[i].value), lua_setfield(L, -2, counts[i].name);
   if (cores.quota > 0) lua_pushnumber(L, cores.quota), lua_setfield(L, -2, "quota");
+  const size_t memory = jit_usable_memory();
+  lua_pushinteger(L, memory < (size_t)LUA_MAXINTEGER ? (lua_Integer)memory : LUA_MAXINTEGER);
+  lua_setfield(L, -2, "memory");
   return 1;
 }
 

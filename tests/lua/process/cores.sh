@@ -21,3 +21,12 @@ grep -q "^matmul_8x8x8 on llvm .* -num-cores=1:" "$work/tuned" || fail "tuning: 
 # What is asked for is had.
 taskset -c "$one" "$msched" tune ops:matmul --trials 1 --target "native -num-cores=2" --db "$work/bound.db" -- 8 8 8 >"$work/tuned"
 grep -q "^matmul_8x8x8 on llvm .* -num-cores=2:" "$work/tuned" || fail "tuning for two: $(head -n 1 "$work/tuned")"
+
+# What a control group lends of the memory counts, too, where one can be made: `doctor` reads no more than it may have.
+group=/sys/fs/cgroup/memory/msched-$$
+if [ -e /sys/fs/cgroup/memory/memory.limit_in_bytes ] && mkdir "$group" 2>/dev/null; then
+  trap 'rm -rf "$work"; rmdir "$group"' EXIT
+  echo $((256 << 20)) >"$group/memory.limit_in_bytes"
+  (sh -c 'echo $PPID' >"$group/tasks" && exec "$msched" doctor >"$work/lent") || fail "doctor in 256 MiB: status $?"
+  grep -q '^bandwidth .* GB/s' "$work/lent" || fail "the bandwidth in 256 MiB: $(cat "$work/lent")"
+fi

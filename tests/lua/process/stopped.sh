@@ -86,7 +86,7 @@ return ms.model {name = "m", required = true, update = function() end, predict =
 end}
 E2
 rm go
-begin "$msched" tune "$gemm" --policy evolutionary --model model.lua --policy-timeout 2 --trials 4 --db m.db -- 16 16 16
+begin "$msched" tune "$gemm" --policy evolutionary --model model.lua --rule-timeout 2 --trials 4 --db m.db -- 16 16 16
 wait_for 'model begins' err
 stop $session 2.2
 : >go
