@@ -1,7 +1,8 @@
 -- What ms.auto_schedule decides by, as data: `ms.heuristics`, which users may change for all calls, or for one by its
 -- option `heuristics`.
 --   rules       in the order they are applied, each with the patterns it is for (patterns.lua), "root" for a whole
---               function
+--               function; a list of names: alternatives, each for what those before it left as it was, of which the
+--               cheapest are chosen together
 --   kept        schedules that go on where rules leave a choice: those with the lowest estimates; they make up a
 --               template
 --   explored    candidates of a schedule that are estimated while rules are applied, shared by its blocks: each costs
@@ -17,15 +18,18 @@
 return {
   rules = {
     {"parallel_vectorize_unroll", {"root"}},
+    {"unroll_window", {"simple_reduction", "complex_reduction"}},
     {"inline_constant_scalars", {"direct_compute"}},
+    {"keep_stages", {"direct_compute", "location_tunable"}},
     {"auto_inline", {"direct_compute"}},
     {"fuse_online_softmax", {"complex_reduction"}},
     {"fuse_online_softmax_amx", {"complex_reduction"}},
     {"online_softmax", {"simple_reduction", "complex_reduction"}},
+    {"group_sums", {"simple_reduction", "complex_reduction"}},
     {"add_rfactor", {"simple_reduction", "complex_reduction"}},
-    {"register_tile", {"complex_reduction"}},
-    {"multi_level_tiling", {"complex_reduction"}},
+    {{"register_tile", "dot_tile", "amx_tile", "multi_level_tiling"}, {"complex_reduction"}},
     {"spatial_tiling", {"direct_compute"}},
+    {"nontemporal_stores", {"direct_compute"}},
     {"random_compute_location", {"location_tunable", "direct_compute", "simple_reduction"}},
   },
   kept = 12, explored = 4000, filled = 20000, replayed = 200, each = 3,

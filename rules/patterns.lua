@@ -48,14 +48,18 @@ local function lists_text(lists)
 end
 
 -- What of a function a template depends on, as a text: its blocks by name, the pattern of each, kinds and sizes of its
--- iterations, which of them each region depends on, element types. Extents are in it as sizes alone.
+-- iterations, which of them each region depends on, element types, which inputs are constants, which are packed ahead.
+-- Extents are in it as sizes alone.
 function patterns.structure(func, target, inline)
   local sch, lines = msched.schedule(func), {}
+  local constants = common.constants(sch)
   for _, name in ipairs(sch:block_names()) do
     local block = sch:get_sblock(name)
     local sizes, types = {}, {}
     for i, extent in ipairs(sch:iter_extents(block)) do sizes[i] = size_of(extent, target.vector_bits // 32) end
-    for _, region in ipairs(sch:reads(block)) do types[#types + 1] = region.type .. #region.shape end
+    for _, region in ipairs(sch:reads(block)) do
+      types[#types + 1] = region.type .. #region.shape .. (constants[region.buffer] and "constant" or "")
+    end
     for _, region in ipairs(sch:writes(block)) do types[#types + 1] = region.type .. #region.shape end
     lines[#lines + 1] = table.concat({name, patterns.of(sch, block, inline) or "none",
                                       table.concat(sch:iter_kinds(block), ","), table.concat(sizes),

@@ -32,29 +32,42 @@ end
 
 -- ---- Rules by pattern --------------------------------------------------------------------------------------------
 
-local function is_for(entry, pattern)
-  for _, p in ipairs(entry[2]) do if p == pattern then return true end end
+local function is_for(wanted, pattern)
+  for _, p in ipairs(wanted) do if p == pattern then return true end end
   return false
 end
 
 local KNOWN = {root = true}
 for _, name in ipairs(patterns.names) do KNOWN[name] = true end
 
--- The rules of the heuristics, in order, each with the patterns it is for.
+local function refuse_entry(i)
+  error(string.format("%sheuristics: item %d of `rules` is a rule's name, or a list of names, and a list of \z
+                       patterns, as {\"auto_inline\", {\"direct_compute\"}}", msched.where(), i), 0)
+end
+
+-- The rules of one item, a name or a list of names.
+local function load_entry(i, names, context)
+  local list = {}
+  for k, name in ipairs(type(names) == "table" and names or {names}) do
+    if type(name) ~= "string" then refuse_entry(i) end
+    list[k] = space.rule(name, context)
+  end
+  if #list == 0 then refuse_entry(i) end
+  return list
+end
+
+-- The rules of the heuristics, in order, each item {rules, patterns}.
 local function load_rules(h, context)
-  local list, where = {}, msched.where()
+  local list = {}
   for i, entry in ipairs(h.rules) do
-    if type(entry) ~= "table" or type(entry[1]) ~= "string" or type(entry[2]) ~= "table" then
-      error(string.format("%sheuristics: item %d of `rules` is a rule's name and a list of patterns, as \z
-                           {\"auto_inline\", {\"direct_compute\"}}", where, i), 0)
-    end
+    if type(entry) ~= "table" or type(entry[2]) ~= "table" then refuse_entry(i) end
     for _, p in ipairs(entry[2]) do
       if not KNOWN[p] then
-        error(string.format("%sheuristics: there is no pattern `%s`; there are root, %s", where, tostring(p),
+        error(string.format("%sheuristics: there is no pattern `%s`; there are root, %s", msched.where(), tostring(p),
                             table.concat(patterns.names, ", ")), 0)
       end
     end
-    list[i] = {space.rule(entry[1], context), entry[2]}
+    list[i] = {load_entry(i, entry[1], context), entry[2]}
   end
   return list
 end
@@ -90,22 +103,33 @@ local function choose(work, schedules)
   return kept
 end
 
--- The schedules of a function that its patterns ask for.
+-- What rules make of the schedules at a block, where its pattern in each asks for them.
+local function apply_at(work, rules, wanted, schedules, name)
+  local context, made = work.parts.context, {}
+  for _, sch in ipairs(schedules) do
+    local found, block = pcall(sch.get_sblock, sch, name)
+    local pattern = found and (patterns.of(sch, block, context.auto_inline) or name)
+    local list = {sch}
+    for _, rule in ipairs(pattern and is_for(wanted, pattern) and rules or {}) do
+      local next_list = {}
+      for _, s in ipairs(list) do
+        local more = space.apply(rule, s, name, context)
+        table.move(more, 1, #more, #next_list + 1, next_list)
+      end
+      list = next_list
+    end
+    table.move(list, 1, #list, #made + 1, made)
+  end
+  return made
+end
+
+-- The schedules of a function that its patterns ask for: rules visit its own blocks, not those that other rules make,
+-- as in a space.
 local function analyze(work)
   local schedules = {msched.schedule(work.func, {seed = work.seed})}
-  local context = work.parts.context
+  local names = space.block_names(schedules[1])
   for _, entry in ipairs(work.rules) do
-    local rule, names = entry[1], space.block_names(schedules[1])
-    for at = #names, 1, -1 do
-      local made = {}
-      for _, sch in ipairs(schedules) do
-        local found, block = pcall(sch.get_sblock, sch, names[at])
-        local pattern = found and (patterns.of(sch, block, context.auto_inline) or names[at])
-        local list = pattern and is_for(entry, pattern) and space.apply(rule, sch, names[at], context) or {sch}
-        table.move(list, 1, #list, #made + 1, made)
-      end
-      schedules = choose(work, made)
-    end
+    for at = #names, 1, -1 do schedules = choose(work, apply_at(work, entry[1], entry[2], schedules, names[at])) end
   end
   return schedules
 end

@@ -137,6 +137,8 @@ local rules = ms.heuristics.rules
 ms.heuristics.rules = bare.rules
 assert(not has_kind((auto(product(256, 256, 256))).trace, "Reorder"), "all calls'")
 ms.heuristics.rules = rules
+local either = {rules = {bare.rules[1], {{"register_tile", "multi_level_tiling"}, {"complex_reduction"}}}}
+assert(has_kind((auto(product(256, 256, 256), {heuristics = either})).trace, "Reorder"), "alternatives")
 local parameters = {parallel_vectorize_unroll = {max_vector_extent = 64}} -- neither jobs nor unrolling
 assert(not has_kind((auto(product(256, 256, 256), {heuristics = {parameters = parameters}})).trace, "Parallel"),
        "parameters of a rule")
@@ -151,6 +153,43 @@ local _, wide = ms.auto_schedule(product(512, 512, 512), {target = V4})
 assert(narrow.target == "llvm -mcpu=x86-64-v4 -num-cores=1 -vector-bits=256", narrow.target)
 assert(narrow.cycles > 2 * wide.cycles, "a quarter of the machine")
 
+-- ---- Short types -------------------------------------------------------------------------------------------------
+
+-- What a CPU multiplies short types by is what its schedule has: tiles of AMX, else dot products, as the untuned path
+-- has them, whose estimate is no lower.
+local function short_product(dtype, constant)
+  local A, B = te.placeholder({64, 128}, dtype, "A"), te.placeholder({128, 64}, dtype, "B")
+  return te.func("short", {A, B, ops.matmul(A, B)}, constant and {weights = {"B"}} or nil)
+end
+local analytical, untuned = ms.load "search.cost.analytical", ms.load "search.tune"
+local candidates, least = analytical.candidates, nil
+local function untuned_cost(f, text)
+  analytical.candidates = function(...)
+    local list, count = candidates(...)
+    least = list[1].cost
+    return list, count
+  end
+  untuned.run(f, {target = text, no_tune = true, store = ms.store(support.new_path())})
+  analytical.candidates = candidates
+  return least
+end
+local SHORT = {{"sapphirerapids", "int8", "T.tdpbssd"}, {"sapphirerapids", "bfloat16", "T.tdpbf16ps"},
+               {"cascadelake", "int8"}, {"cooperlake", "bfloat16"}, {"haswell", "int8"}}
+for _, case in ipairs(SHORT) do
+  local text, f = "llvm -num-cores=1 -mcpu=" .. case[1], short_product(case[2])
+  local s, of_short = ms.auto_schedule(f, {target = text})
+  assert(s:script():find(case[3] or "range(", 1, true), text .. "\n" .. s:script())
+  local cost = untuned_cost(f, text)
+  assert(of_short.cycles <= 1.1 * cost, string.format("%s, %s: %g cycles for %g", text, case[2], of_short.cycles, cost))
+  local got, want = ms.arrays_for(f, 1), ms.arrays_for(f, 1)
+  ms.interpret(s:func(), table.unpack(got))
+  ms.interpret(f, table.unpack(want))
+  assert(got[3]:bytes() == want[3]:bytes(), text .. " computes something else")
+end
+local _, of_constant = ms.auto_schedule(short_product("int8", true), {target = "llvm -num-cores=1 -mcpu=cooperlake"})
+local _, of_plain = ms.auto_schedule(short_product("int8"), {target = "llvm -num-cores=1 -mcpu=cooperlake"})
+assert(not of_plain.known and of_constant.cycles < of_plain.cycles, "what is packed ahead is another structure")
+
 -- ---- Tuned -------------------------------------------------------------------------------------------------------
 
 local path = support.new_path()
@@ -164,7 +203,13 @@ tuned:build():check()
 refuses("takes a function", ms.auto_schedule, 3)
 refuses("estimates for CPUs", ms.auto_schedule, func, {target = "cuda -arch=sm_90"})
 refuses("there is no rule `fly`", ms.auto_schedule, func, {heuristics = {rules = {{"fly", {"root"}}}}})
-refuses("is a rule's name and a list of patterns", ms.auto_schedule, func, {heuristics = {rules = {"auto_inline"}}})
+refuses("is a rule's name, or a list of names", ms.auto_schedule, func, {heuristics = {rules = {"auto_inline"}}})
+for _, entry in ipairs {{{}, {"root"}}, {{"auto_inline", 3}, {"root"}}, {7, {"root"}}, {"auto_inline", "root"}} do
+  refuses("is a rule's name, or a list of names, and a list of patterns", ms.auto_schedule, func,
+          {heuristics = {rules = {entry}}})
+end
+refuses("there is no rule `swim`", ms.auto_schedule, func,
+        {heuristics = {rules = {{{"auto_inline", "swim"}, {"root"}}}}})
 refuses("there is no pattern `wild`", ms.auto_schedule, func, {heuristics = {rules = {{"auto_inline", {"wild"}}}}})
 refuses("`kept` is at least 1", ms.auto_schedule, func, {heuristics = {kept = 0}})
 refuses("`known.around` is at least 1", ms.auto_schedule, func, {heuristics = {known = {around = 0}}})
