@@ -6,7 +6,8 @@ local PATIENCE = 120 -- seconds in which one that was may be gone
 local ANSWER = 20 -- seconds for a reply, beside what a command blocks
 local MOST_PAUSE = 1 -- seconds between later ones
 -- Refusals that pass: a server that starts, or another that takes its place.
-local PASSING = {LOADING = true, BUSY = true, MASTERDOWN = true, CLUSTERDOWN = true, TRYAGAIN = true}
+local PASSING = {LOADING = true, BUSY = true, MASTERDOWN = true, CLUSTERDOWN = true, TRYAGAIN = true,
+                 UNBLOCKED = true} -- what a command waited at was deleted, or the server became another's copy
 
 local misfit = msched.load "search.fleet.replies".misfit
 

@@ -127,6 +127,14 @@ until "$msched" fleet $url | grep -q 'poison .*: it is out of bounds, and was no
 done
 kill -0 $three || fail "the worker ended: $(cat "$work/three")"
 
+# A server that is emptied while a worker waits at it: it goes on, and is found again.
+for _ in 1 2 3 4; do
+  redis-cli -p $port flushall >/dev/null
+  sleep 0.2
+done
+kill -0 $three || fail "the worker ended as the server was emptied: $(cat "$work/three")"
+(tune "$work/emptied.db") >"$work/out" 2>"$work/err" || fail "tune at a server that was emptied: $(cat "$work/err")"
+
 # A worker that says a twentieth of what it takes: two others say so, and the best is none of its own.
 worker five 0.005
 five=$pid
