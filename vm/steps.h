@@ -40,14 +40,12 @@ struct vm_text {
   uint32_t size, capacity;
 };
 void vm_put(struct vm_text *text, const char *bytes, size_t length);
+void vm_put_whole(struct vm_text *text, int64_t value); /* in decimal digits */
 void vm_putf(struct vm_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* An index map as the text of a lambda, or a condition. */
 void vm_put_formula(struct vm_text *text, const struct vm_steps *steps, const struct vm_value *map);
 /* The shortest decimal that reads back as the same number, with a point or exponent; inf and nan as C prints them. */
 void vm_put_real(struct vm_text *text, double value);
-
-/* UTF-8 without zero bytes: what strings of traces hold. */
-bool vm_is_text(const char *bytes, size_t length);
 
 /* Names of variables while a text is read. Zero-initialized; the texts named must outlive it. */
 struct vm_names {
@@ -75,6 +73,15 @@ struct vm_spans {
 /* vm_read_lua, which gives them too. */
 struct vm_trace *vm_read_lua_spans(const char *text, size_t length, struct vm_spans *decided, ms_error *err);
 
+/* The Lua text in two parts: of the steps alone, with the places where decisions stand; and that with a trace's
+ * decisions, which is the caller's to free(). draws->at is, too. */
+void vm_put_lua_steps(struct vm_text *text, const struct vm_steps *steps, struct vm_spans *draws);
+char *vm_put_lua_decisions(const struct vm_text *steps, const struct vm_spans *draws, const struct vm_trace *trace);
+
+/* vm_read_binary, which says how many of the bytes the steps take. */
+struct vm_trace *vm_read_binary_parts(const void *bytes, size_t length, size_t *steps, ms_error *err);
+/* Reads what follows the steps into a trace of the same steps, all of whose draws are open. */
+bool vm_read_binary_decisions(struct vm_trace *trace, const void *bytes, size_t length, ms_error *err);
 /* The binary form in two parts: what the steps give, and the decisions. */
 void vm_put_binary_steps(struct vm_text *out, const struct vm_steps *steps);
 void vm_put_binary_decisions(struct vm_text *out, const struct vm_trace *trace);

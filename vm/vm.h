@@ -226,8 +226,19 @@ void *vm_write_next_binary(struct vm_lua_reader *reader, const struct vm_trace *
 /* Compact; names kinds, so that it outlives changes of the table. Keeps draw ids. */
 struct vm_trace *vm_read_binary(const void *bytes, size_t length, ms_error *err);
 void *vm_write_binary(const struct vm_trace *trace, size_t *length);
+/* The same of many, as a store keeps them: of one whose steps one of the last had, only the decisions are read. For one
+ * thread. */
+struct vm_binary_reader;
+struct vm_binary_reader *vm_binary_reader_new(void);
+void vm_binary_reader_free(struct vm_binary_reader *reader); /* NULL is fine */
+struct vm_trace *vm_read_next_binary(struct vm_binary_reader *reader, const void *bytes, size_t length, ms_error *err);
+/* vm_trace_is_safe and vm_write_lua; faster of what the reader read last. */
+bool vm_next_is_safe(struct vm_binary_reader *reader, const struct vm_trace *trace);
+char *vm_write_next_lua(struct vm_binary_reader *reader, const struct vm_trace *trace);
 /* Whichever of the three it is. */
 struct vm_trace *vm_read_trace(const void *bytes, size_t length, ms_error *err);
+/* UTF-8 without zero bytes: what strings of traces hold. */
+bool vm_is_text(const char *bytes, size_t length);
 /* One value as JSON text, strings quoted; returned length as snprintf's. For messages and bindings. */
 size_t vm_print_value(const struct vm_steps *steps, const struct vm_value *value, char *out, size_t size);
 

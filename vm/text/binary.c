@@ -279,16 +279,24 @@ static bool get_decision(struct reader *r) {
   uint64_t n, count;
   if (!get_number(r, &n) || !get_count(r, &count)) return false;
   if (n >= r->trace->steps->count) return fail(r, "a decision for no instruction");
-  int64_t *values = malloc((count + 1) * sizeof *values);
+  int64_t few[16], *values = count <= 16 ? few : malloc(count * sizeof *values);
   if (!values) abort();
   bool done = r->trace->steps->instructions[n].draw != VM_NO_DRAW;
   for (uint64_t i = 0; i < count && done; i++) done = get_signed(r, &values[i]);
   if (done) vm_decide(r->trace, (uint32_t)n, values, count ? (uint32_t)count : VM_WRONG_COUNT);
-  free(values);
+  if (values != few) free(values);
   return done || fail(r, "a decision is ill formed");
 }
 
-static bool get_trace(struct reader *r) {
+static bool get_decisions(struct reader *r) {
+  uint64_t count;
+  if (!get_count(r, &count)) return false;
+  for (uint64_t i = 0; i < count; i++)
+    if (!get_decision(r)) return false;
+  return r->at == r->end || fail(r, "bytes follow the trace");
+}
+
+static bool get_steps(struct reader *r) {
   uint64_t version, count, next_draw;
   r->at += sizeof MAGIC;
   if (!get_number(r, &version)) return false;
@@ -298,21 +306,32 @@ static bool get_trace(struct reader *r) {
   if (!get_kinds(r) || !get_count(r, &count)) return false;
   for (uint64_t i = 0; i < count; i++)
     if (!get_instruction(r)) return false;
-  if (!get_number(r, &next_draw) || !get_count(r, &count)) return false;
+  if (!get_number(r, &next_draw)) return false;
   if (next_draw < r->trace->steps->next_draw || next_draw > VM_MOST_DRAWS) return fail(r, "the next draw id is none");
   r->trace->steps->next_draw = (uint32_t)next_draw;
-  for (uint64_t i = 0; i < count; i++)
-    if (!get_decision(r)) return false;
-  return r->at == r->end || fail(r, "bytes follow the trace");
+  return true;
 }
 
 struct vm_trace *vm_read_binary(const void *bytes, size_t length, ms_error *err) {
+  size_t steps;
+  return vm_read_binary_parts(bytes, length, &steps, err);
+}
+
+bool vm_read_binary_decisions(struct vm_trace *trace, const void *bytes, size_t length, ms_error *err) {
+  assert(trace && (bytes || !length));
+  struct reader r = {.trace = trace, .at = bytes, .end = (const uint8_t *)bytes + length, .err = err};
+  return get_decisions(&r);
+}
+
+struct vm_trace *vm_read_binary_parts(const void *bytes, size_t length, size_t *steps, ms_error *err) {
   if (length < sizeof MAGIC || memcmp(bytes, MAGIC, sizeof MAGIC) != 0) {
     ms_fail(err, MS_BAD_TRACE, "these bytes are no trace");
     return NULL;
   }
   struct reader r = {.trace = vm_trace_new(), .at = bytes, .end = (const uint8_t *)bytes + length, .err = err};
-  bool done = get_trace(&r);
+  bool done = get_steps(&r);
+  *steps = (size_t)(r.at - (const uint8_t *)bytes);
+  done = done && get_decisions(&r);
   free(r.kinds);
   if (done) return r.trace;
   vm_trace_free(r.trace);

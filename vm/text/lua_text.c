@@ -450,18 +450,24 @@ struct vm_trace *vm_read_lua_spans(const char *text, size_t length, struct vm_sp
 
 /* ---- Writing ----------------------------------------------------------------------------------------------------- */
 
+static bool is_plain(unsigned char c) { return c >= 32 && c != 127 && c != '"' && c != '\\'; }
+
 static void put_string(struct vm_text *text, const char *bytes, size_t length) {
   vm_put(text, "\"", 1);
-  for (size_t i = 0; i < length; i++) {
+  for (size_t i = 0, run; i < length; i++) {
+    for (run = i; i < length && is_plain((unsigned char)bytes[i]);) i++;
+    vm_put(text, bytes + run, i - run);
+    if (i == length) break;
     unsigned char c = (unsigned char)bytes[i];
-    if (c == '"' || c == '\\')
-      vm_putf(text, "\\%c", c);
-    else if (c < 32 || c == 127)
-      vm_putf(text, "\\%03u", c);
-    else
-      vm_put(text, bytes + i, 1);
+    vm_putf(text, c == '"' || c == '\\' ? "\\%c" : "\\%03u", c);
   }
   vm_put(text, "\"", 1);
+}
+
+static void put_variable(struct vm_text *text, const struct vm_steps *s, uint32_t variable) {
+  char name[16];
+  vm_put(text, "v.", 2);
+  vm_put(text, name, (size_t)vm_variable_name(s, variable, name));
 }
 
 static void put_value(struct vm_text *text, const struct vm_steps *s, const struct vm_value *v, const char *none);
@@ -487,10 +493,9 @@ static void put_items(struct vm_text *text, const struct vm_steps *s, const stru
 }
 
 static void put_value(struct vm_text *text, const struct vm_steps *s, const struct vm_value *v, const char *none) {
-  char name[16];
   switch (v->kind) {
   case VM_BOOL: vm_putf(text, v->integer ? "true" : "false"); break;
-  case VM_INT: vm_putf(text, "%lld", (long long)v->integer); break;
+  case VM_INT: vm_put_whole(text, v->integer); break;
   case VM_REAL:
     if (isfinite(v->real))
       vm_put_real(text, v->real);
@@ -498,10 +503,7 @@ static void put_value(struct vm_text *text, const struct vm_steps *s, const stru
       vm_putf(text, isnan(v->real) ? "(0/0)" : v->real > 0 ? "math.huge" : "-math.huge");
     break;
   case VM_STRING: put_string(text, s->text + v->first, v->count); break;
-  case VM_REF:
-    vm_variable_name(s, v->ref, name);
-    vm_putf(text, "v.%s", name);
-    break;
+  case VM_REF: put_variable(text, s, v->ref); break;
   case VM_LIST:
   case VM_MAP: put_items(text, s, s->values + v->first, v->count, v->kind == VM_MAP); break;
   case VM_INDEX_MAP: {
@@ -515,25 +517,22 @@ static void put_value(struct vm_text *text, const struct vm_steps *s, const stru
   }
 }
 
-static void put_options(struct vm_text *text, const struct vm_trace *trace, const struct vm_instruction *i, bool list) {
-  vm_putf(text, ", {draw = %u", i->draw);
-  if (trace->decided[i->decision] == VM_ILL_FORMED) vm_putf(text, ", decision = {}");
-  if (trace->decided[i->decision] == VM_DECIDED) {
-    vm_putf(text, list ? ", decision = {" : ", decision = ");
-    for (uint32_t n = 0; n < i->outputs; n++)
-      vm_putf(text, "%s%lld", n ? ", " : "", (long long)trace->decisions[i->decision + n]);
-    if (list) vm_put(text, "}", 1);
-  }
+/* Where the decision of a draw stands is noted; the decision itself is none of the steps'. */
+static void put_options(struct vm_text *text, const struct vm_instruction *i, uint32_t number, struct vm_spans *draws) {
+  vm_put(text, ", {draw = ", 10);
+  vm_put_whole(text, i->draw);
+  if (draws->count == draws->capacity)
+    draws->at = tir_enlarge(draws->at, &draws->capacity, (uint64_t)draws->count + 1, sizeof *draws->at);
+  draws->at[draws->count++] = (struct vm_span){text->size, text->size, number};
   vm_put(text, "}", 1);
 }
 
-static void put_call(struct vm_text *text, const struct vm_trace *trace, const struct vm_instruction *i) {
-  const struct vm_steps *s = trace->steps;
+static void put_call(struct vm_text *text, const struct vm_steps *s, uint32_t number, struct vm_spans *draws) {
+  const struct vm_instruction *i = &s->instructions[number];
   const struct vm_signature *sig = vm_signature_of(i->kind);
-  char name[16];
   for (uint32_t n = 0; n < i->outputs; n++) {
-    vm_variable_name(s, i->first_output + n, name);
-    vm_putf(text, "%sv.%s", n ? ", " : "", name);
+    if (n) vm_put(text, ", ", 2);
+    put_variable(text, s, i->first_output + n);
   }
   vm_putf(text, "%ssch:%.*s(", i->outputs ? " = " : "", sig->method_length, vm_kind_info(i->kind)->method);
   for (uint32_t a = 0; a < (uint32_t)sig->inputs + sig->attrs; a++) {
@@ -544,18 +543,53 @@ static void put_call(struct vm_text *text, const struct vm_trace *trace, const s
     else
       put_value(text, s, p < sig->inputs ? vm_inputs_of(s, i) + p : vm_attrs_of(s, i) + (p - sig->inputs), "nil");
   }
-  if (i->draw != VM_NO_DRAW) put_options(text, trace, i, sig->output.repeat);
+  if (i->draw != VM_NO_DRAW) put_options(text, i, number, draws);
   vm_put(text, ")", 1);
 }
 
-char *vm_write_lua(const struct vm_trace *trace) {
-  struct vm_text text = {0};
-  vm_putf(&text, "return function(ms, sch, v)\n");
-  for (uint32_t n = 0; n < trace->steps->count; n++) {
-    vm_putf(&text, "  ");
-    put_call(&text, trace, &trace->steps->instructions[n]);
-    vm_putf(&text, "\n");
+void vm_put_lua_steps(struct vm_text *text, const struct vm_steps *steps, struct vm_spans *draws) {
+  assert(!text->size && !draws->count);
+  vm_putf(text, "return function(ms, sch, v)\n");
+  for (uint32_t n = 0; n < steps->count; n++) {
+    vm_put(text, "  ", 2);
+    put_call(text, steps, n, draws);
+    vm_put(text, "\n", 1);
   }
-  vm_putf(&text, "end\n");
+  vm_putf(text, "end\n");
+}
+
+static void put_decision(struct vm_text *text, const struct vm_trace *trace, uint32_t number) {
+  const struct vm_instruction *i = &trace->steps->instructions[number];
+  uint8_t decided = trace->decided[i->decision];
+  bool list = vm_signature_of(i->kind)->output.repeat;
+  if (decided == VM_ILL_FORMED) vm_putf(text, ", decision = {}");
+  if (decided != VM_DECIDED) return;
+  vm_putf(text, list ? ", decision = {" : ", decision = ");
+  for (uint32_t n = 0; n < i->outputs; n++) {
+    if (n) vm_put(text, ", ", 2);
+    vm_put_whole(text, trace->decisions[i->decision + n]);
+  }
+  if (list) vm_put(text, "}", 1);
+}
+
+char *vm_put_lua_decisions(const struct vm_text *steps, const struct vm_spans *draws, const struct vm_trace *trace) {
+  struct vm_text text = {0};
+  size_t done = 0;
+  for (uint32_t i = 0; i < draws->count; i++) {
+    vm_put(&text, steps->at + done, draws->at[i].from - done);
+    put_decision(&text, trace, draws->at[i].instruction);
+    done = draws->at[i].from;
+  }
+  vm_put(&text, steps->at + done, steps->size - done);
   return text.at;
+}
+
+char *vm_write_lua(const struct vm_trace *trace) {
+  struct vm_text steps = {0};
+  struct vm_spans draws = {0};
+  vm_put_lua_steps(&steps, trace->steps, &draws);
+  char *text = vm_put_lua_decisions(&steps, &draws, trace);
+  free(steps.at);
+  free(draws.at);
+  return text;
 }

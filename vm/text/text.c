@@ -24,6 +24,15 @@ void vm_putf(struct vm_text *text, const char *format, ...) {
   if (length > 0) vm_put(text, piece, (size_t)length < sizeof piece ? (size_t)length : sizeof piece - 1);
 }
 
+void vm_put_whole(struct vm_text *text, int64_t value) {
+  char digits[20], *at = digits + sizeof digits;
+  uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
+  do *--at = (char)('0' + left % 10);
+  while (left /= 10);
+  if (value < 0) *--at = '-';
+  vm_put(text, at, (size_t)(digits + sizeof digits - at));
+}
+
 void vm_put_real(struct vm_text *text, double value) {
   char out[40];
   if (!isfinite(value)) {
@@ -72,7 +81,7 @@ static void put_value(struct vm_text *text, const struct vm_steps *s, const stru
   switch (v->kind) {
   case VM_NONE: vm_putf(text, "None"); break;
   case VM_BOOL: vm_putf(text, v->integer ? "true" : "false"); break;
-  case VM_INT: vm_putf(text, "%lld", (long long)v->integer); break;
+  case VM_INT: vm_put_whole(text, v->integer); break;
   case VM_REAL: vm_put_real(text, v->real); break;
   case VM_STRING:
     vm_put(text, "\"", 1);

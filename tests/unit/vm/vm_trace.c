@@ -400,6 +400,63 @@ static void test_alike(void **state) {
   vm_lua_reader_free(NULL);
 }
 
+/* A binary form after others is read as by itself, and written so as Lua, or refused with the same words. */
+static void expect_alike_binary(struct vm_binary_reader *reader, const uint8_t *bytes, size_t length) {
+  ms_error alone_err = {0}, err = {0};
+  struct vm_trace *alone = vm_read_binary(bytes, length, &alone_err);
+  struct vm_trace *read = vm_read_next_binary(reader, bytes, length, &err);
+  assert_true(!alone == !read);
+  if (!read) {
+    assert_string_equal(err.message, alone_err.message);
+    assert_int_equal(err.instruction, alone_err.instruction);
+    return;
+  }
+  char *expected = vm_write_lua(alone), *got = vm_write_next_lua(reader, read);
+  assert_string_equal(got, expected);
+  assert_true(vm_next_is_safe(reader, read) == vm_trace_is_safe(alone));
+  size_t alone_bytes, its_bytes;
+  void *first = vm_write_binary(alone, &alone_bytes), *second = vm_write_binary(read, &its_bytes);
+  assert_true(alone_bytes == its_bytes && !memcmp(first, second, its_bytes));
+  free(expected), free(got), free(first), free(second);
+  vm_trace_free(alone), vm_trace_free(read);
+}
+
+/* Each byte another, behind the sound one, and each end; twenty kinds of steps take each other's places. */
+static void test_alike_binary(void **state) {
+  (void)state;
+  struct vm_binary_reader *reader = vm_binary_reader_new();
+  struct vm_trace *t = read_trace(GEMM);
+  size_t length;
+  uint8_t *bytes = vm_write_binary(t, &length), *part = malloc(length);
+  assert_non_null(part);
+  for (size_t i = 0; i < length; i++) {
+    static const uint8_t others[] = {0, 1, 2, 127, 128, 255};
+    expect_alike_binary(reader, bytes, length);
+    memcpy(part, bytes, length);
+    part[i] = others[i % sizeof others];
+    expect_alike_binary(reader, part, length);
+    free(part);
+    part = malloc(i + 1); /* nothing follows: a reader must not look for it */
+    assert_non_null(part);
+    memcpy(part, bytes, i);
+    expect_alike_binary(reader, part, i);
+    part = realloc(part, length);
+    assert_non_null(part);
+  }
+  for (uint32_t n = 0; n < 2 * t->steps->count; n++) {
+    struct vm_trace *head = vm_trace_head(t, n % (t->steps->count + 1));
+    size_t its;
+    uint8_t *form = vm_write_binary(head, &its);
+    expect_alike_binary(reader, form, its);
+    free(form);
+    vm_trace_free(head);
+  }
+  free(bytes), free(part);
+  vm_trace_free(t);
+  vm_binary_reader_free(reader);
+  vm_binary_reader_free(NULL);
+}
+
 /* Tiles multiply up, keep the limit, and are uniform: 2^3 in two factors, 4 ways. */
 static void test_tiles(void **state) {
   (void)state;
@@ -480,6 +537,7 @@ int main(void) {
       cmocka_unit_test(test_assumed_layouts), cmocka_unit_test(test_sharing),       cmocka_unit_test(test_shared_steps),
       cmocka_unit_test(test_table),           cmocka_unit_test(test_strings),       cmocka_unit_test(test_tiles),
       cmocka_unit_test(test_streams),         cmocka_unit_test(test_divisors),      cmocka_unit_test(test_alike),
+      cmocka_unit_test(test_alike_binary),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
