@@ -1,5 +1,4 @@
-/* Lines parsed ahead. A record's trace is most of its line, as a text in which lines end: it is taken out before JSON
- * is read, and what is read has a mark in its place. */
+/* Lines parsed ahead. */
 #include "lines.h"
 
 #include <assert.h>
@@ -7,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <jansson.h>
 
 /* So long that lines are parsed while a part of the batch is committed, too. */
 enum { BLOCK = 1024, MOST_THREADS = 4 };
@@ -34,71 +35,6 @@ struct db_lines {
   bool ended;
 };
 
-/* ---- A trace's text, taken out of its line ---- */
-
-/* Whether a byte stands in JSON's strings for itself. */
-static bool is_plain(unsigned char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; }
-
-/* Behind the quote that opens the value of the first key `trace`; NULL: there is none that is a string. */
-static const char *find_trace(const char *text) {
-  static const char KEY[] = "\"trace\"";
-  const char *at = strstr(text, KEY);
-  if (!at || at == text || at[-1] == '\\') return NULL;
-  at += strlen(KEY);
-  at += strspn(at, " \t");
-  if (*at++ != ':') return NULL;
-  at += strspn(at, " \t");
-  return *at == '"' ? at + 1 : NULL;
-}
-
-/* The string that begins at *at, which is its closing quote afterwards; NULL: it has more than plain characters and
- * what is escaped by one. */
-static char *unescape(const char **at) {
-  const char *from = *at;
-  char *out = malloc(strlen(from) + 1), *to = out;
-  if (!out) abort();
-  for (;;) {
-    const char *run = from;
-    while (is_plain((unsigned char)*from)) from++;
-    memcpy(to, run, (size_t)(from - run));
-    to += from - run;
-    if (*from != '\\') break;
-    char c = from[1];
-    if (c != 'n' && c != '"' && c != '\\') break;
-    *to++ = c == 'n' ? '\n' : c;
-    from += 2;
-  }
-  *to = 0;
-  *at = from;
-  if (*from == '"') return out;
-  free(out);
-  return NULL;
-}
-
-/* What stands for a trace that was taken out, in JSON and as it is read. */
-static const char MARK[] = "\\u0001", MARK_READ[] = "\001";
-
-/* The line's object without its trace's text, which is the caller's to free(); NULL: the line has to be read whole. */
-static json_t *read_without_trace(const struct db_line *line, char **trace) {
-  const char *begin = find_trace(line->text), *end = begin;
-  *trace = begin ? unescape(&end) : NULL;
-  if (!*trace) return NULL;
-  assert(begin <= end && end < line->text + line->length);
-  size_t before = (size_t)(begin - line->text), behind = line->length - (size_t)(end - line->text);
-  char *rest = malloc(before + strlen(MARK) + behind + 1);
-  if (!rest) abort();
-  memcpy(rest, line->text, before);
-  memcpy(stpcpy(rest + before, MARK), end, behind + 1);
-  json_t *object = json_loads(rest, JSON_REJECT_DUPLICATES, NULL);
-  free(rest);
-  const char *mark = json_string_value(json_object_get(object, "trace"));
-  if (mark && !strcmp(mark, MARK_READ)) return object;
-  json_decref(object);
-  free(*trace);
-  *trace = NULL;
-  return NULL;
-}
-
 /* ---- Parsing ---- */
 
 static void read_trace(struct db_line *line, struct vm_lua_reader *reader, const char *text) {
@@ -109,18 +45,26 @@ static void read_trace(struct db_line *line, struct vm_lua_reader *reader, const
   vm_trace_free(trace);
 }
 
+/* What is wrong with a line that is read as none, in jansson's words: it says where. */
+static void say_why(struct db_line *line) {
+  json_error_t where;
+  json_t *object = json_loads(line->text, JSON_REJECT_DUPLICATES, &where);
+  if (object)
+    snprintf(line->refused, sizeof line->refused, "more values, or deeper ones, than a line of a store has");
+  else
+    snprintf(line->refused, sizeof line->refused, "column %d: %s", where.column, where.text);
+  json_decref(object);
+}
+
 static void parse(struct db_line *line, struct vm_lua_reader *reader) {
-  char *taken;
   line->why = (ms_error){.instruction = -1};
   size_t space = strspn(line->text, " \t\r\n");
   if (space == line->length || line->text[space] == '[' || strlen(line->text) != line->length) return;
-  line->object = read_without_trace(line, &taken);
-  if (!line->object) line->object = json_loads(line->text, JSON_REJECT_DUPLICATES, &line->where);
-  if (json_object_get(line->object, "record")) {
-    const char *text = taken ? taken : json_string_value(json_object_get(line->object, "trace"));
-    read_trace(line, reader, text ? text : "");
-  }
-  free(taken);
+  line->is_json = db_json_read(&line->json, line->text, line->length) && line->json.at->kind == DB_JSON_OBJECT;
+  if (!line->is_json)
+    say_why(line);
+  else if (db_json_get(line->json.at, "record"))
+    read_trace(line, reader, db_json_text(line->json.at, "trace"));
 }
 
 static void *parse_some(void *data) {
@@ -131,23 +75,28 @@ static void *parse_some(void *data) {
 
 /* ---- Blocks ---- */
 
-/* A line's text is room for the next that stands there, unless it is much longer than most. */
+static void free_line(struct db_line *line) {
+  free(line->text);
+  db_json_free(&line->json);
+}
+
+/* A line's memory is room for the next that stands there, unless it is much longer than most. */
 static void clear(struct block *b) {
+  enum { MOST_VALUES = 256 };
   static const size_t MOST_ROOM = (size_t)1 << 14;
   for (uint32_t i = 0; i < b->count; i++) {
     struct db_line *line = &b->lines[i];
     free(line->trace);
-    json_decref(line->object);
-    bool stays = line->room <= MOST_ROOM;
-    if (!stays) free(line->text);
-    *line = stays ? (struct db_line){.text = line->text, .room = line->room} : (struct db_line){0};
+    bool stays = line->room <= MOST_ROOM && line->json.room <= MOST_VALUES;
+    if (!stays) free_line(line);
+    *line = stays ? (struct db_line){.text = line->text, .room = line->room, .json = line->json} : (struct db_line){0};
   }
   b->count = b->at = 0;
 }
 
 static void free_block(struct block *b) {
   clear(b);
-  for (uint32_t i = 0; i < BLOCK; i++) free(b->lines[i].text);
+  for (uint32_t i = 0; i < BLOCK; i++) free_line(&b->lines[i]);
   free(b);
 }
 

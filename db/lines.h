@@ -3,15 +3,17 @@
 #define MSCHED_DB_LINES_H
 
 #include "db.h"
+#include "json.h"
 
-#include <jansson.h>
+enum { DB_REFUSED_TEXT = 200 };
 
 struct db_line {
   char *text; /* with a zero behind its bytes */
   size_t length, room;
-  json_t *object;     /* of a line that is neither blank nor a list; NULL: `where` says why */
-  json_error_t where; /* line and column are those of the text */
-  void *trace;        /* of an object that is a record: binary form; NULL: `why` is filled */
+  struct db_json json; /* of a line that is neither blank nor a list */
+  bool is_json;        /* else `refused` says why */
+  char refused[DB_REFUSED_TEXT];
+  void *trace; /* of an object that is a record: binary form; NULL: `why` is filled */
   size_t trace_bytes;
   bool unsafe;
   ms_error why;

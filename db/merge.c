@@ -11,6 +11,7 @@ struct merging {
   struct db *to, *from;
   struct db_merge *out;
   struct db_group *group;
+  struct vm_binary_reader *traces;
   struct db_ids intrinsics; /* of the last records, which the store has */
   db_id workload;           /* of the record before */
   bool asked, has;          /* whether it was looked for; whether the store has it */
@@ -110,12 +111,12 @@ static bool take(struct merging *m, struct db_record *r) {
 static bool merge_record(void *data, const struct db_record *record) {
   struct merging *m = data;
   struct db_record r = *record;
-  struct vm_trace *trace = vm_read_binary(r.trace, r.trace_bytes, NULL);
+  struct vm_trace *trace = vm_read_next_binary(m->traces, r.trace, r.trace_bytes, NULL);
   if (!trace) { /* a later version's */
     db_note_damage(m->from, DB_RECORD, (MDB_val){sizeof r.id.bytes, (void *)r.id.bytes});
     return true;
   }
-  r.unsafe = !vm_trace_is_safe(trace);
+  r.unsafe = !vm_next_is_safe(m->traces, trace);
   vm_trace_free(trace);
   return take(m, &r);
 }
@@ -134,9 +135,12 @@ bool db_merge(struct db *to, struct db *from, struct db_merge *out, ms_error *er
   assert(to != from && out);
   *out = (struct db_merge){0};
   if (!db_begin_batch(to, err)) return false;
-  struct merging m = {.to = to, .from = from, .out = out, .group = db_group_new(to), .ok = true, .err = err};
+  struct merging m = {.to = to, .from = from, .out = out, .ok = true, .err = err};
+  m.group = db_group_new(to);
+  m.traces = vm_binary_reader_new();
   bool ok = merge_all(&m);
   db_group_free(m.group);
+  vm_binary_reader_free(m.traces);
   free(m.intrinsics.at);
   bool kept = db_end_batch(to, ok ? err : NULL);
   return ok && kept;
