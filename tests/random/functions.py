@@ -270,7 +270,7 @@ class Function:
                 kind = "reduce"
             elif self.chance(0.03):
                 kind = "opaque"
-            end = binding.high + 1 + (1 if self.chance(0.04) else 0)
+            end = max(binding.high + 1 + (1 if self.chance(0.04) else 0), binding.low)  # loops of no iteration
             if binding.of is not None:
                 self.emit(depth, "v%d = T.axis.%s(%s, %s)" % (at, kind, binding.of, binding.text))
                 all_of_them.append(Index("v%d" % at, 0, binding.high, binding.of))
