@@ -100,6 +100,8 @@ const char *tir_lower_pass(enum tir_device device, uint32_t i, const char **what
  * to blockIdx and threadIdx, each axis once, outermost, with constant numbers of threads. What stood below no thread is
  * a kernel of one, and its loop is annotated TIR_ONE_THREAD. */
 #define TIR_ONE_THREAD "one_thread"
+/* A loop that the compiler of a GPU's kernel is to unroll: so many iterations at once. */
+#define TIR_UNROLL_COUNT "unroll_count"
 
 /* What stands for instructions is called by name: device calls, by the table gpu/calls.def. */
 

@@ -176,7 +176,9 @@ static double weigh_loop(struct walk *w, tir_loop s, double inside, bool kept) {
   int64_t extent = tir_loop_extent(w->ir, s);
   double all = (double)extent * inside;
   bool bound = tir_stmt_at(w->ir, s)->loop_kind == TIR_THREAD_BINDING;
-  w->unrolled[s] = !bound && !kept && extent >= 0 && all <= limit_of(w, s);
+  tir_expr count = tir_annotation(w->ir, tir_stmt_at(w->ir, s)->annotations, TIR_UNROLL_COUNT);
+  bool requested = count && tir_at(w->ir, count)->imm >= extent;
+  w->unrolled[s] = !bound && !kept && extent >= 0 && (requested || all <= limit_of(w, s));
   if (w->unrolled[s]) return all;
   w->kept = w->kept || !bound;
   return inside + 3;

@@ -5,13 +5,14 @@ local analytical = ms.load "search.cost.analytical"
 local estimate = {LEAST = 8} -- results of which it is said
 
 -- What each result of the function on the target takes, measured by any version, and what it costs as estimated; of one
--- that was stopped, no more is known than that it takes longer.
-function estimate.results(store, func, workload, target)
+-- that was stopped, no more is known than that it takes longer. as_built(trace), or nil: the trace whose kernel was
+-- measured, where a record's kernel was built otherwise than it is today.
+function estimate.results(store, func, workload, target, as_built)
   local list, machine = {}, analytical.machine(target)
   for _, r in ipairs(machine and store:records {workload = workload, target = target.text} or {}) do
     if ms.interrupted() then break end
-    local cost = (r.status == "measured" or r.status == "censored")
-      and analytical.cost_of(func, ms.read_trace(r.trace), machine)
+    local trace = (r.status == "measured" or r.status == "censored") and ms.read_trace(r.trace)
+    local cost = trace and analytical.cost_of(func, as_built and as_built(trace) or trace, machine)
     if cost then list[#list + 1] = {seconds = r.seconds, cost = cost, at_least = r.status == "censored"} end
   end
   return list

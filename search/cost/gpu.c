@@ -27,6 +27,7 @@ struct work {
   double blocks, threads, virtuals, warps; /* warps: of a block */
   uint32_t tile;                           /* the loops from here on are one step of a thread */
   double sums, steps;                      /* results of a step, of all virtual threads; steps of a thread */
+  double unrolled;                         /* steps that are unrolled side by side */
   double registers, shared;                /* of a thread, and bytes of a block */
   double passes;                           /* through shared memory and to the first level, of a warp's step */
   double loads;                            /* instructions of a warp's step */
@@ -74,13 +75,26 @@ static uint32_t find_tile(const struct work *w) {
   return 0;
 }
 
+/* Iterations of a loop that touch other elements of the access: a fused one has those of its parts that move it. */
+static double moving_trips(const struct work *w, const struct model_access *a, uint32_t loop) {
+  const struct model_loop *l = &w->nest->loops[loop];
+  double trips = 1;
+  if (!l->part_count) return model_is_moved(w->nest, a, loop) ? w->shape.trips[loop] : 1;
+  for (uint32_t p = 0; p < l->part_count; p++)
+    for (uint32_t d = 0; d < a->rank; d++) {
+      if (a->moves[d][l->part_iters[p]] == 0) continue;
+      trips *= w->numbers[l->parts[p]];
+      break;
+    }
+  return trips;
+}
+
 /* Elements of an access that a step of a thread, with all of its virtual threads, needs. */
 static double needed(const struct work *w, const struct model_access *a) {
   double product = 1;
   for (uint32_t i = 0; i < w->nest->loop_count; i++) {
     bool inside = i >= w->tile && w->nest->loops[i].axis == MODEL_SERIAL;
-    if ((inside || w->nest->loops[i].axis == MODEL_VIRTUAL) && model_is_moved(w->nest, a, i))
-      product *= w->shape.trips[i];
+    if (inside || w->nest->loops[i].axis == MODEL_VIRTUAL) product *= moving_trips(w, a, i);
   }
   return fmax(1, product / w->nest->team);
 }
@@ -166,6 +180,34 @@ static uint32_t places_of_warp(struct work *w, const struct model_access *a, con
 static int by_place(const void *x, const void *y) {
   const int64_t *a = x, *b = y;
   return (*a > *b) - (*a < *b);
+}
+
+/* Steps that the unroll pass, or the compiler that it asks, repeats side by side: of reductions whose stores are no
+ * more than the pragma names, as many iterations as divide the last. */
+static double find_unrolled(const struct work *w) {
+  uint32_t draw = w->estimator->unroll;
+  double most = draw ? w->numbers[draw] : 0, repeated = 1;
+  for (uint32_t i = w->tile; i-- > 0 && w->nest->loops[i].axis == MODEL_SERIAL && !w->nest->loops[i].ahead;) {
+    double trips = w->shape.trips[i], part = fmin(trips, floor(most / fmax(1, w->sums * repeated)));
+    while (part > 1 && fmod(trips, part) > 0) part--;
+    repeated *= fmax(1, part);
+    if (part < trips) break;
+  }
+  return repeated;
+}
+
+/* Neighbours along a reduction that a thread loads by one instruction, where steps are unrolled. */
+static double run_of_steps(const struct work *w, const struct model_access *a) {
+  double most = WIDEST / a->bytes;
+  uint32_t i = w->tile;
+  if (!i || w->unrolled <= 1 || !w->nest->loops[i - 1].reduces) return 1;
+  for (uint32_t k = 0; k < w->nest->iter_count; k++) {
+    if (w->nest->loops[i - 1].iters != 1u << k || a->steps[k] != 1) continue;
+    double steps = fmin(w->unrolled, w->shape.trips[i - 1]);
+    while (most > 1 && fmod(steps, most) > 0) most /= 2;
+    return fmax(1, most);
+  }
+  return 1;
 }
 
 /* Elements side by side that a thread's step has of the access, a power of two: as many are one instruction. */
@@ -264,10 +306,11 @@ static void add_copied(struct work *w, const struct model_access *a, const struc
   add_rounds(w, copy, is_divided(w, a, tile, lanes * w->threads), times * ceil(elements / (lanes * w->threads)),
              lanes * a->bytes, ahead);
   w->waits = fmax(w->waits, times * (w->gpu->barrier + (ahead ? 0 : w->gpu->memory_latency)));
-  double run = run_of(w, a), loads = needed(w, a) * taps_of(w, a) / run;
+  double run = run_of(w, a), along = run > 1 ? 1 : run_of_steps(w, a), own = needed(w, a);
+  double loads = own * taps_of(w, a) / (run * along);
   w->loads += loads;
-  w->passes += loads * bank_passes(places, places_of_warp(w, a, strides, places), run * a->bytes);
-  w->registers += fmin(needed(w, a), run * 2) * a->bytes / BANK;
+  w->passes += loads * bank_passes(places, places_of_warp(w, a, strides, places), run * along * a->bytes);
+  w->registers += (along > 1 ? own * along : fmin(own, run * 2)) * a->bytes / BANK;
 }
 
 /* Bytes side by side that a thread touches in all, at most a sector. */
@@ -353,6 +396,7 @@ static bool shape_work(struct work *w) {
   w->tile = find_tile(w);
   w->sums = w->virtuals * serial(w, w->tile, w->nest->loop_count);
   w->steps = serial(w, 0, w->tile);
+  w->unrolled = find_unrolled(w);
   bool bound = w->blocks * w->threads > 1;
   if (bound) share_fragment(w);
   if (!bound) {
@@ -387,7 +431,7 @@ static double busy_cycles(const struct work *w, double blocks) {
   double arithmetic = w->sums * each / g->multiply_adds, issued = (w->sums * each + w->loads) / g->multiply_adds;
   double hidden = fmin(1, resident * w->warps * fmin(w->sums, CHAINS) / (g->multiply_adds * g->latency));
   double step = fmax(fmax(arithmetic / hidden, w->passes), issued) + 2 * spilled * g->spill;
-  double alone = (w->loads > 0 ? g->shared_latency : 0) + w->sums * each; /* a warp's step, if no other runs */
+  double alone = (w->loads > 0 ? g->shared_latency / w->unrolled : 0) + w->sums * each; /* a warp's step by itself */
   step = fmax(step, alone / (resident * w->warps));
   double block = w->warps * w->steps * step + w->fetches;
   double waits = ceil(blocks / resident) * (w->waits + w->rounds + g->memory_latency);
@@ -499,6 +543,7 @@ static uint64_t key_of(const struct search_estimator *d, const struct model_nest
     key = mix(key, numbers[nest->loops[i].extent]);
     for (uint32_t p = 0; p < nest->loops[i].part_count; p++) key = mix(key, numbers[nest->loops[i].parts[p]]);
   }
+  if (d->unroll) key = mix(key, numbers[d->unroll]);
   for (uint32_t i = 0; i < nest->access_count; i++) {
     const struct model_nest *copy = copy_of(d, &nest->accesses[i]);
     if (copy && copy->lanes) key = mix(key, numbers[copy->lanes]);

@@ -83,6 +83,32 @@ local ahead =
   ms.estimator(gemm, pipelined, machine):cost(decided(pipelined, {16, 1, 16, 1, 4}, {16, 1, 16, 1, 4}, {64, 4, 4}))
 assert(ahead < good, "copies that run ahead wait less")
 
+-- The last draw is how far loops are unrolled: neighbours along the sum are then one load, and latencies are shared.
+local function unrolled(choice)
+  local trace = decided(plain, {64, 1, 8, 1, 8}, {8, 4, 32, 1, 4}, {256, 4, 4})
+  local draws = trace:draws()
+  return trace:with_decision(draws[#draws].index, {choice})
+end
+local function large_source(choice)
+  local pool = ms.pool(large, {jobs = 1, target = TARGET})
+  local made = pool:replay({{trace = unrolled(choice), seed = 1, candidate = 1}}, false)[1]
+  pool:close()
+  local kernel, path = ms.build(ms.apply(large, made.trace):func(), {target = TARGET, load = false}), os.tmpname()
+  kernel:export(path .. ".cu")
+  local file = io.open(path .. ".cu")
+  local text = file:read "a"
+  file:close()
+  for _, ending in ipairs {"", ".cu", ".h"} do os.remove(path .. ending) end
+  return text, kernel:resources()[1]
+end
+assert(reading_large:cost(unrolled(7)) < reading_large:cost(unrolled(0)))
+assert(reading_large:cost(unrolled(2)) == reading_large:cost(unrolled(0)), "32 stores are less than one iteration's")
+assert(not large_source(0):find("#pragma unroll", 1, true))
+local source, resources = large_source(7)
+assert(select(2, source:gsub("#pragma unroll 2\n", "")) == 1, "two of four iterations, of 512 stores each")
+assert(select(2, source:gsub("#pragma unroll 4\n", "")) >= 2, "all in them")
+assert((resources.spill_stores or 0) == 0)
+
 -- Where a machine has tensor cores, what they multiply is read; elsewhere it is refused.
 local A, B = te.placeholder({64, 64}, "float16", "A"), te.placeholder({64, 64}, "float16", "B")
 local halves = te.func("halves", {A, B, ms.ops.matmul(A, B)})

@@ -212,8 +212,7 @@ static void guard_below(struct tir *ir, tir_stmt parent, enum tir_list list, tir
 
 /* ---- One nest ---- */
 
-/* What a loop that goes is annotated with holds for the loops in it. */
-static void hand_down(struct tir *ir, tir_stmt loop) {
+void lower_hand_down(struct tir *ir, tir_stmt loop) {
   struct tir_span from = tir_stmt_at(ir, loop)->annotations;
   for (tir_stmt s = from.count ? tir_next(ir, loop, loop) : TIR_NONE; s;) {
     if (!tir_is(ir, s, TIR_LOOP)) {
@@ -242,7 +241,7 @@ static tir_stmt join_axis(struct kernel *k, tir_stmt loop, int axis) {
   tir_subst_var(ir, n.loop.var, tir_add(ir, n.loop.min, tir_cast(ir, type, thread)));
   for (tir_stmt s = n.first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) tir_subst_stmt(ir, s);
   tir_subst_clear(ir);
-  hand_down(ir, loop);
+  lower_hand_down(ir, loop);
   if (guard) guard_below(ir, loop, TIR_BODY, guard);
   tir_stmt first = tir_stmt_at(ir, loop)->first[TIR_BODY];
   tir_stmt after = first ? first : tir_after(ir, loop, k->top);

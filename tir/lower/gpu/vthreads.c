@@ -8,7 +8,7 @@
  * A statement is repeated for each virtual thread where what it does differs between them: it uses the variable, or
  * loads what such a statement stores. Of what is allocated in the loop and differs, each has its own, by one dimension
  * more. That is right where virtual threads store different elements of other buffers, and what is stored once there is
- * stored before it is loaded; elsewhere the loop is unrolled as it stands. */
+ * stored before it is loaded; elsewhere the loop is unrolled as it stands. Loops in it inherit its annotations. */
 #include "tir/lower/lower.h"
 
 #include <stdlib.h>
@@ -224,6 +224,7 @@ bool lower_vthreads(struct lowering *low) {
     if (may_spread(&s)) {
       multiply_memory(&s);
       spread_list(&s, t, TIR_BODY);
+      lower_hand_down(ir, t);
       next = tir_next(ir, t, low->body);
       tir_kill_alone(ir, t);
     }

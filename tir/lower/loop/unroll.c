@@ -1,7 +1,10 @@
 /* Unroll: unrolled loops, and the serial loops that a pragma lets be, become their iterations.
  * Requires: no blocks. Gives: no loops of kind unrolled. Keeps: the order of iterations. A loop too long to unroll
  * becomes serial. What pragmas let be is unrolled where most of the work is, as far as the function's code stays
- * small: the rim of an imperfect split, hardly run, costs as much to compile as the middle. */
+ * small: the rim of an imperfect split, hardly run, costs as much to compile as the middle.
+ * On GPUs long loops of stores stay loops, and an annotation has the compiler unroll them: as text they would take it
+ * five times as long. Of a loop with more steps than its pragma names, as many iterations as divide it are unrolled;
+ * what they load side by side becomes one access. */
 #include "tir/lower/lower.h"
 
 #include <stdlib.h>
@@ -61,6 +64,11 @@ static int64_t steps_below(const struct lowering *low, tir_stmt top) {
  * they save. A loop of few is unrolled without a pragma: the compiler then sees what is in it. */
 enum { MOST_STEPS = 512, FEW_STEPS = 32 };
 
+/* A GPU's kernel has its main loop, and the last iterations of a software pipeline behind it. */
+enum { MOST_STEPS_GPU = 3072 };
+
+static bool is_for_gpu(const struct lowering *low) { return low->options && low->options->device == TIR_GPU; }
+
 /* Whether the iterations of what is accessed lie side by side, or are one element, all along the loop. */
 struct contiguous {
   tir_var along;
@@ -102,6 +110,7 @@ struct candidate {
   int64_t steps;
   double work; /* steps that are executed */
   uint32_t number;
+  int64_t part; /* iterations of the loop that the compiler unrolls; 0: all become statements here */
 };
 struct candidates {
   struct candidate *at;
@@ -132,7 +141,26 @@ static int64_t own_step(const struct tir *ir, tir_stmt loop, int64_t max_step) {
   return allows && tir_at(ir, step)->imm > FEW_STEPS ? tir_at(ir, step)->imm : FEW_STEPS;
 }
 
-/* The outermost loops that may be unrolled whole. copies: how often what is here will have been repeated. */
+/* Whether stores are all that a loop does, under loops and conditions. */
+static bool only_stores(const struct tir *ir, tir_stmt loop) {
+  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop)) {
+    if (!tir_is(ir, s, TIR_STORE) && !tir_is(ir, s, TIR_LOOP) && !tir_is(ir, s, TIR_IF)) return false;
+    if (tir_instruction_of(ir, s) != TIR_INSTRUCTIONS) return false;
+  }
+  return true;
+}
+
+/* Iterations of a loop that the compiler of a GPU's kernel unrolls; 0: none. */
+static int64_t part_of(const struct lowering *low, tir_stmt loop, int64_t max_step) {
+  int64_t extent = tir_loop_extent(low->ir, loop), each = steps_below(low, loop);
+  if (!is_for_gpu(low) || max_step <= FEW_STEPS || extent < 2 || each < 1 || !only_stores(low->ir, loop)) return 0;
+  int64_t part = max_step / each < extent ? max_step / each : extent;
+  while (part > 1 && extent % part) part--;
+  return part > 1 && part * each > FEW_STEPS ? part : 0;
+}
+
+/* The outermost loops that may be unrolled whole, or by the compiler in part. copies: how often what is here will have
+ * been repeated. */
 static void gather(const struct lowering *low, tir_stmt first, int64_t max_step, int64_t copies,
                    struct candidates *out) {
   const struct tir *ir = low->ir;
@@ -142,9 +170,14 @@ static void gather(const struct lowering *low, tir_stmt first, int64_t max_step,
     if (tir_instruction_of(ir, s) != TIR_INSTRUCTIONS) continue; /* what is below it is not emitted */
     int64_t own = is_loop ? own_step(ir, s, max_step) : max_step, inner = copies;
     if (is_loop && n->loop_kind == TIR_SERIAL && own > 0) {
-      int64_t steps = steps_of_loop(low, s);
+      int64_t steps = steps_of_loop(low, s), part = part_of(low, s, own);
+      if (part > 0) {
+        int64_t some = steps / tir_loop_extent(ir, s) * part;
+        add_candidate(out, (struct candidate){s, some * copies, (double)steps * lower_times_run(ir, s), 0, part});
+        continue;
+      }
       if (steps >= 0 && steps <= own && !has_better_kept(low, s)) {
-        add_candidate(out, (struct candidate){s, steps * copies, (double)steps * lower_times_run(ir, s), 0});
+        add_candidate(out, (struct candidate){s, steps * copies, (double)steps * lower_times_run(ir, s), 0, 0});
         continue;
       }
     }
@@ -160,21 +193,38 @@ static int by_work(const void *a, const void *b) {
   return (x->number > y->number) - (x->number < y->number);
 }
 
+static void unroll_whole(struct tir *ir, tir_stmt loop) {
+  for (tir_stmt s = loop, next; s; s = next) {
+    bool instruction = tir_instruction_of(ir, s) != TIR_INSTRUCTIONS;
+    next = instruction ? tir_after(ir, s, loop) : tir_next(ir, s, loop);
+    if (tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_SERIAL)
+      tir_stmt_at(ir, s)->loop_kind = TIR_UNROLLED;
+  }
+}
+
+/* The loops in it are unrolled whole. */
+static void leave_to_compiler(struct tir *ir, tir_stmt loop, int64_t part) {
+  for (tir_stmt s = loop; s; s = tir_next(ir, s, loop)) {
+    if (!tir_is(ir, s, TIR_LOOP) || tir_stmt_at(ir, s)->loop_kind != TIR_SERIAL) continue;
+    int64_t count = s == loop ? part : tir_loop_extent(ir, s);
+    assert(count > 0);
+    tir_annotate_symbol(ir, s, tir_symbol_of(ir, TIR_UNROLL_COUNT), tir_int(ir, TIR_T_I32, count));
+  }
+}
+
 static void choose(const struct lowering *low) {
   struct tir *ir = low->ir;
   struct candidates c = {0};
-  int64_t left = MOST_STEPS;
+  int64_t left = is_for_gpu(low) ? MOST_STEPS_GPU : MOST_STEPS;
   gather(low, low->body, FEW_STEPS, 1, &c);
   if (c.count) qsort(c.at, c.count, sizeof *c.at, by_work);
   for (uint32_t i = 0; i < c.count; i++) {
     if (c.at[i].steps > left && i > 0) continue;
     left -= c.at[i].steps;
-    for (tir_stmt s = c.at[i].loop, next; s; s = next) {
-      bool instruction = tir_instruction_of(ir, s) != TIR_INSTRUCTIONS;
-      next = instruction ? tir_after(ir, s, c.at[i].loop) : tir_next(ir, s, c.at[i].loop);
-      if (tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_SERIAL)
-        tir_stmt_at(ir, s)->loop_kind = TIR_UNROLLED;
-    }
+    if (c.at[i].part > 0)
+      leave_to_compiler(ir, c.at[i].loop, c.at[i].part);
+    else
+      unroll_whole(ir, c.at[i].loop);
   }
   free(c.at);
 }
