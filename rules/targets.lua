@@ -79,6 +79,17 @@ local function analytical_gpu(target)
   return machine
 end
 
+-- Multiprocessors, where the architecture is known.
+local function sms_of(target) return GPUS[target.text:match "%-arch=(%S+)"].sms end
+
+-- Results of a thread block whose tiles are large enough: 64 x 64; of tensor cores, 128 x 128.
+local TILE_RESULTS, TENSOR_RESULTS = 4096, 16384
+
+-- Sums are divided where a GPU has more multiprocessors than tiles, into parts of so many terms at least.
+local function split_of(target, results, least)
+  return {most_results = results * sms_of(target), least = least, parts = {2, 4, 8, 16}}
+end
+
 local LOCAL_BYTES = 4096 -- of a thread: a few times what its registers hold; much of it would lie in memory
 
 -- Products of fragments of 16 x 16 x 16.
@@ -136,7 +147,7 @@ local function groups_of(target)
   local function add(least, group) if arch >= least then groups[#groups + 1] = group end end
   if target.wgmma == 1 then
     for _, n in ipairs {256, 128, 64} do
-      local sms = GPUS[target.text:match "%-arch=(%S+)"].sms
+      local sms = sms_of(target)
       add(90, wgmma("float16", "f16", n, sms))
       add(90, wgmma("bfloat16", "bf16", n, sms))
     end
@@ -155,7 +166,8 @@ local function tensor_tiling(target, groups)
   return {structure = "SSSRRSRS", max_innermost = 4, binds = {"blockIdx.y", "blockIdx.x", "threadIdx.y"},
           vector_load_lengths = {1, 2, 3, 4, 8, 16}, vector_bytes = target.vector_bytes,
           shared_bytes = target.shared_bytes, write = {need = "must", levels = {2}, scope = "shared.dyn"},
-          read = {levels = {4}, scope = "shared.dyn"}, groups = groups}
+          read = {levels = {4}, scope = "shared.dyn"}, groups = groups,
+          split = split_of(target, TENSOR_RESULTS, 256)}
 end
 
 -- Attention by mma.sync, from sm_80 on: tiles of rows and columns of a warp, those that most registers pay for first.
@@ -224,7 +236,8 @@ targets.cuda = {
             limits = {vthreads = target.max_vthread, shared_bytes = target.shared_bytes, local_bytes = LOCAL_BYTES},
             vector_load_lengths = {1, 2, 3, 4, 8, 16}, vector_bytes = target.vector_bytes,
             write = {need = "must", levels = {3}, scope = "local"}, read = {levels = {4}, scope = "shared"},
-            stages = target.arch >= 80 and {4, 5} or {}}
+            stages = target.arch >= 80 and {4, 5} or {},
+            split = split_of(target, TILE_RESULTS, 128)}
   end,
   auto_inline = {into_consumer = true, into_producer = true, constant_tensors = true, disallowed = {}},
   spatial_tiling = function(target)
@@ -268,14 +281,15 @@ targets.metaschedule = {
   cuda = targets.changed(targets.cuda, {
     rules = PEERS,
     multi_level_tiling = function(target)
-      return targets.changed(targets.cuda.multi_level_tiling(target), {limits = false})
+      return targets.changed(targets.cuda.multi_level_tiling(target), {limits = false, split = false})
     end,
   }),
   tensor_core = targets.changed(targets.cuda, {
     rules = {"multi_level_tiling_tensor_core", table.unpack(PEERS)},
     multi_level_tiling_tensor_core = function(target)
-      return tensor_tiling(target, {wmma("float16", "float32", "f16", "f32"), wmma("float16", "float16", "f16", "f16"),
-                                    wmma("int8", "int32", "s8", "s32"), mma("float32", "f32"), mma("float16", "f16")})
+      local groups = {wmma("float16", "float32", "f16", "f32"), wmma("float16", "float16", "f16", "f16"),
+                      wmma("int8", "int32", "s8", "s32"), mma("float32", "f32"), mma("float16", "f16")}
+      return targets.changed(tensor_tiling(target, groups), {split = false})
     end,
   }),
   llvm = targets.changed(targets.llvm, {

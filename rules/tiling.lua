@@ -10,7 +10,10 @@
 --   read                 {levels, scope}: caches for the inputs
 --   vector_load_lengths  how many elements a thread may load at once, for the caches of inputs
 --   stages               depths of software pipelines, where copies may run ahead
--- Source: Zheng et al., "Ansor", OSDI 2020, section 4.1; Shao et al., NeurIPS 2022.
+--   split                {most_results, least, parts}: reductions of so many results at most are divided (split-K) into
+--                        one of these numbers of parts, of at least so many terms each; nil: none is
+-- Sources: Zheng et al., "Ansor", OSDI 2020, section 4.1; Shao et al., NeurIPS 2022; Osama et al., "Stream-K", PPoPP
+-- 2023, section 3.
 local common, limits = msched.load "rules.common", msched.load "rules.tile_limits"
 
 local tiling = {}
@@ -198,6 +201,60 @@ function tiling.apply(sch, block, p, split)
   local results = {}
   for i, state in ipairs(states) do results[i] = state.sch end
   return results
+end
+
+-- What a function gives; nil where an instruction in it is refused: a part of a sum may have no tiles that a GPU
+-- launches.
+function tiling.attempt(make, ...)
+  local done, made = pcall(make, ...)
+  if done then return made end
+  if not msched.code_of(made) then error(made, 0) end
+end
+
+-- How many loops are around a block's longest reduction, and into how many parts that may be divided, each of a
+-- multiple of iterations; nil: it is not.
+local function parts_of(sch, block, split, multiple)
+  local spatial, length = common.lengths(sch, block)
+  if not spatial or spatial > split.most_results or not sch:has_reducer(block) then return nil end
+  local kinds, place, extent = sch:loop_iter_kinds(block), nil, 0
+  for i, l in ipairs {sch:get_loops(block)} do
+    if kinds[i] == "reduce" and sch:extent(l) > extent then place, extent = i - 1, sch:extent(l) end
+  end
+  local list = {}
+  for _, n in ipairs(split.parts) do
+    if extent % (n * multiple) == 0 and length // n >= split.least then list[#list + 1] = n end
+  end
+  if #list > 0 then return place, list end
+end
+
+local ADDING_THREADS = 256 -- of a block of the kernel that adds parts
+
+-- A thread adds the parts of a result.
+local function bind_addition(sch, block)
+  local kinds, loops, spatial = sch:loop_iter_kinds(block), {sch:get_loops(block)}, {}
+  for i, l in ipairs(loops) do if kinds[i] == "spatial" then spatial[#spatial + 1] = l end end
+  local blocks, threads = sch:split(#spatial > 1 and sch:fuse(spatial) or spatial[1], {msched.rest, ADDING_THREADS})
+  sch:bind(blocks, "blockIdx.x")
+  sch:bind(threads, "threadIdx.x")
+end
+
+-- A schedule whose block's reductions are divided as `split` says, a kernel of its own adding the parts; and the block
+-- that computes these, to be tiled. multiple: of how many iterations each part is; nil: of any number. Gives nil where
+-- it is not worth it.
+function tiling.divide_sums(sch, block, split, multiple)
+  if not split then return nil end
+  local place, choices = parts_of(sch, block, split, multiple or 1)
+  if not place then return nil end
+  local s = sch:copy()
+  local b = s:handle(block)
+  local whole = select(place + 1, s:get_loops(b))
+  local part = s:split(whole, {common.sample_equal(s, choices), msched.rest})
+  if not s:can_rfactor(part, 0) then return nil end
+  local partial = s:rfactor(part, 0)
+  local loops, at = {s:get_loops(partial)}, place
+  s:reorder(table.move(loops, 1, at, 2, {loops[at + 1]}))
+  bind_addition(s, b)
+  return s, partial
 end
 
 -- The loops of the block that stand for those of an intrinsic's description: of each kind the innermost, in their

@@ -1,13 +1,19 @@
 -- Tiles a block whose inputs are used again, so that they are while they are near: each spatial loop is split as often
 -- as the structure has S, each reduction as often as it has R, and the tiles are ordered by the structure. The result
 -- may be gathered in a small buffer and written out under a level of tiles; on a GPU levels are bound to threads, and
--- inputs are copied to memory that the threads of a block share.
+-- inputs are copied to memory that the threads of a block share. Where a GPU has more multiprocessors than there are
+-- tiles of results, and sums are long, further sketches divide them: blocks of threads compute parts of a result side
+-- by side, which a second kernel adds.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 
 return msched.rule {
   name = "multi_level_tiling",
   apply = function(sch, block, _, self)
     if not common.can_tile(sch, block) then return {sch} end
-    return tiling.apply(sch, block, self.parameters)
+    local p = self.parameters
+    local other, partial = tiling.divide_sums(sch, block, p.split)
+    local results = tiling.apply(sch, block, p)
+    local others = other and tiling.attempt(tiling.apply, other, partial, p) or {}
+    return table.move(others, 1, #others, #results + 1, results)
   end,
 }

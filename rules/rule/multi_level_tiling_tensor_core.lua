@@ -14,7 +14,7 @@
 -- whether that thread is of a producer warp group, 1, or of a consumer, 0; blocks: choices of how many persistent
 -- blocks there are, which copy the next tile while they store one, where shared memory suffices; 0: a block a tile;
 -- store_result: the intrinsic by which accumulators that are the function's result go straight to it from registers, in
--- sketches of their own.
+-- sketches of their own. Sums of few results may be divided among thread blocks (tiling.lua, split).
 -- Source: Feng et al., "TensorIR", ASPLOS 2023, section 4.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 local products = msched.load "rules.products"
@@ -214,6 +214,15 @@ local function with_group(sch, block, group, classes, p, straight)
   return sch
 end
 
+-- The schedule whose sums are divided, the parts computed by a group: straight to memory, where it can; nil: there is
+-- none, or no tiles of a part are what a GPU launches.
+local function with_divided(sch, block, group, p)
+  local other, partial = tiling.divide_sums(sch, block, p.split, group.multiples.k)
+  local classes = other and products.classify(other, partial)
+  if not classes or not fits(other, partial, group, classes) then return nil end
+  return tiling.attempt(with_group, other, partial, group, classes, p, group.store_result ~= nil)
+end
+
 return msched.rule {
   name = "multi_level_tiling_tensor_core",
   apply = function(sch, block, _, self)
@@ -229,6 +238,7 @@ return msched.rule {
           local other = sch:copy()
           results[#results + 1] = with_group(other, other:handle(block), group, classes, p, true)
         end
+        if not group.inner then results[#results + 1] = with_divided(sch, block, group, p) end
       end
     end
     results[#results + 1] = sch

@@ -23,6 +23,7 @@ struct product_reading {
   const uint32_t *numbers;    /* by variable */
   struct model_product *last; /* the product whose block was annotated last; NULL: none was yet */
   tir_stmt block;             /* and that block */
+  bool divided;               /* the reduction of the next one was factored */
 };
 
 static const char *text_of(const struct vm_steps *steps, const struct vm_value *v) {
@@ -40,7 +41,9 @@ static void begin_product(struct product_reading *r, const struct vm_product *p,
                                     .k = (double)p->k,
                                     .bytes = (tir_type_bits(p->inputs) + 7) / 8,
                                     .warps = 1,
+                                    .divided = r->divided,
                                     .ahead = -1};
+  r->divided = false;
 }
 
 /* The stage of the last statement of a pipelined loop; the outermost loop's annotation comes last, the innermost's
@@ -104,6 +107,7 @@ bool model_read_products(struct search_estimator *d, const struct vm_plan *plan,
       .estimator = d, .steps = vm_plan_steps(plan), .statements = statements, .numbers = numbers};
   for (uint32_t i = 0; i < r.steps->count && d->machine.gpu.tensor_products > 0; i++) {
     const struct vm_instruction *in = &r.steps->instructions[i];
+    r.divided = r.divided || in->kind == VM_RFactor;
     if (in->kind == VM_Annotate) read_annotation(&r, plan, i);
     if (in->kind == VM_SamplePerfectTile || in->kind == VM_SamplePartitionedTile) read_tile(&r, in);
   }
@@ -213,13 +217,20 @@ static double product_cycles(const struct tiling *t) {
   return g->launch + most_of(g, most_of(g, busy, waiting), near);
 }
 
+/* The kernel that adds parts of sums: it reads them where they are, in the second level if that holds them. */
+static double adding_cycles(const struct tiling *t) {
+  const struct search_gpu *g = t->gpu;
+  double bytes = t->blocks * t->m * t->n * 4;
+  return g->launch + bytes / (bytes <= g->l2_bytes ? g->l2_bytes_a_cycle : g->dram_bytes_a_cycle);
+}
+
 double model_products_cost(const struct search_estimator *d, const int64_t *decisions) {
   double numbers[MODEL_NUMBERS], cycles = 0;
   assert(d->product_count && d->number_count <= MODEL_NUMBERS);
   model_compute_numbers(d, decisions, numbers);
   for (uint32_t i = 0; i < d->product_count; i++) {
     struct tiling t = tiling_of(d, &d->products[i], numbers);
-    cycles += product_cycles(&t);
+    cycles += product_cycles(&t) + (t.product->divided ? adding_cycles(&t) : 0);
   }
   return cycles;
 }

@@ -123,6 +123,18 @@ for _, s in ipairs(sketches_of(halves)) do
 end
 assert(tensorized > 0)
 
+-- Few results of long sums: parts of them side by side, whose addition is counted; tensor cores and others.
+for _, type in ipairs {"float32", "float16"} do
+  local func = ms.ops.func("matmul", {"256", "256", "8192", "dtype=" .. type, "accumulate=float32"})
+  local whole, divided = math.huge, math.huge
+  for _, s in ipairs(sketches_of(func)) do
+    local least = ms.estimator(func, s, machine):best({seed = 1, budget = 2000, most = 1, each = 1})[1].cost
+    if s:text():find("rfactor", 1, true) then divided = math.min(divided, least) else whole = math.min(whole, least) end
+  end
+  less("sums in parts, " .. type, divided, whole)
+  assert(divided > 2 * machine.launch)
+end
+
 -- ---- The register-pressure estimate ----
 
 local function replayed(sketch, ...)

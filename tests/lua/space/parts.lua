@@ -350,6 +350,22 @@ function tests.multi_level_tiling()
   for _, sch in ipairs(made) do check(func, sch) end
   -- it copies nothing on the side
   assert(#sketches(func, ms.target "cuda -arch=sm_75", {rules = {"multi_level_tiling"}}) == 1)
+  -- Few results of long sums: parts of them side by side, and a kernel that adds these.
+  p = targets.cuda.multi_level_tiling(GPU)
+  p.split = {most_results = 256, least = 8, parts = {2, 3, 4}}
+  local function dividing(...) return {rules = {"multi_level_tiling"}, multi_level_tiling = p}, product(...) end
+  local rules, long = dividing(16, 16, 32)
+  made = sketches(long, GPU, rules)
+  assert(#made == 6 and not has(made[3], "C_rf"))
+  for i = 4, 6 do
+    assert(has(made[i], "C_rf_local") and table.concat(made[i].trace:draws()[1].attrs[1], " ") == "2 4")
+    assert(select(2, made[i]:func():script():gsub('thread="blockIdx.x"', "")) == 2)
+    check(long, made[i])
+  end
+  for _, few in ipairs {{16, 17, 32}, {16, 16, 15}, {16, 16, 9}} do
+    rules, long = dividing(table.unpack(few))
+    assert(not has(sketches(long, GPU, rules)[#sketches(long, GPU, rules)], "C_rf"))
+  end
   -- Elements that a thread can load at once depend on their bytes.
   local function lengths(type)
     for _, d in ipairs(sketches(product(16, 16, 16, type), GPU, {rules = {"multi_level_tiling"}})[1].trace:draws()) do
@@ -405,9 +421,10 @@ function tests.multi_level_tiling_tensor_core()
     return te.func("batch", {A, B, te.compute({2, 16, 16},
                                               function(b, i, j) return times(A[{b, i, r}], B[{b, j, r}], r) end, "C")})
   end
-  local function conv2d()
-    local X, W = half({1, 6, 6, 16}, "X"), half({3, 3, 16, 16}, "W")
-    local y, x, c = te.reduce_axis(3, "rh"), te.reduce_axis(3, "rw"), te.reduce_axis(16, "rc")
+  local function conv2d(channels)
+    channels = channels or 16
+    local X, W = half({1, 6, 6, channels}, "X"), half({3, 3, channels, 16}, "W")
+    local y, x, c = te.reduce_axis(3, "rh"), te.reduce_axis(3, "rw"), te.reduce_axis(channels, "rc")
     return te.func("conv", {X, W, te.compute({1, 4, 4, 16}, function(n, h, w, o)
       return times(X[{n, h + y, w + x, c}], W[{y, x, c, o}], {y, x, c})
     end, "C")})
@@ -432,6 +449,24 @@ function tests.multi_level_tiling_tensor_core()
   assert(#made == 5 and has(made[2], "software_pipeline_order") and has(made[2], "double_buffer_scope"))
   assert(space.postprocess(made[2], parts) and has(made[2], "ptx_mma") and has(made[2], "m16n8k8.matrixA"))
   check(func, made[2])
+  -- Sums in parts, for each group; of several reductions the longest is divided.
+  local p = targets.cuda.multi_level_tiling_tensor_core(GPU)
+  p.split = {most_results = 1536, least = 32, parts = {2, 4}}
+  local dividing = {rules = {"multi_level_tiling_tensor_core"}, multi_level_tiling_tensor_core = p}
+  for _, each in ipairs {{matmul(32, 48, 64), "C_rf[k_0", "2"}, {conv2d(64), "C_rf[rc_0", "2 4"}} do
+    func, parts = each[1], space.parts(targets.context(GPU, targets.changed(targets.cuda, dividing)))
+    made = space.generate(func, parts)
+    local divided = 0
+    for _, sch in ipairs(made) do
+      if has(sch, "C_rf") then
+        divided = divided + 1
+        assert(table.concat(sch.trace:draws()[1].attrs[1], " ") == each[3])
+        assert(space.postprocess(sch, parts), func:name())
+        check(func, sch)
+      end
+    end
+    assert(divided == 2 and #made == 5, #made)
+  end
 end
 
 -- The same by warp groups: the second input's tiles lie as it does; copies of tiles run ahead; what a block has holds
