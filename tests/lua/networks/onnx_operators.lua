@@ -143,6 +143,21 @@ check("ReduceMax", {f32({2, 0}, {}), known(i64({1}, {1}))}, {f32({2, 1}, {-inf, 
 check("ArgMax", {f32({2, 3}, {-inf, -inf, -inf, 1, 3, 3})}, {i64({2, 1}, {0, 1})}, {axis = 1})
 check("Softmax", {f32({1, 2}, {1000, 1000 + math.log(3)})}, {f32({1, 2}, {0.25, 0.75})})
 check("Softmax", {f32({1, 2, 1}, {1, 1})}, {f32({1, 2, 1}, {0.5, 0.5})}, {}, 11)
+check("Softmax", {f32({2, 3}, {0, 0/0, 0, inf, 0, 0})}, {f32({2, 3}, {0/0, 0/0, 0/0, 0/0, 0/0, 0/0})})
+check("LogSoftmax", {f32({1, 3}, {0, -300, -inf})}, {f32({1, 3}, {0, -300, -inf})})
+do -- shares that could be subnormal are 0, others are what they were; as are all of a row that is long
+  local x = {0, -77, -79, -90, -100, -inf}
+  for _, length in ipairs {6, 4097} do
+    local short = length == 6
+    for i = 7, length do x[i] = -inf end
+    local net = read(model("Softmax", {f32({1, length}, x)}, 1))
+    for _, interpret in ipairs {true, false} do
+      local y = net:run({x1 = ms.array({1, length}, "float32", x)}, {interpret = interpret}).y1:tolist()
+      assert(y[1] == 1 and math.abs(y[2] / math.exp(-77) - 1) < 1e-5 and y[6] == 0)
+      for i = 3, 5 do assert(y[i] == 0 == short) end
+    end
+  end
+end
 check("LayerNormalization", {f32({1, 2}, {1, 3}), f32({2}, {2, 2}), f32({2}, {5, 5})}, {f32({1, 2}, {3, 7})},
       {epsilon = 0.0})
 check("CumSum", {f32({3}, {1, 2, 3}), known(i64({}, {0}))}, {f32({3}, {5, 3, 0})}, {exclusive = 1, reverse = 1})
