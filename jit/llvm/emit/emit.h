@@ -11,10 +11,11 @@
 #include "jit/llvm/api.h"
 
 /* An innermost loop whose addresses step from one iteration to the next (emit_step.c). */
-enum { EMIT_MOST_STEPS = 8, EMIT_MOST_FIRSTS = 64 };
+enum { EMIT_MOST_STEPS = 8, EMIT_MOST_FIRSTS = 64, EMIT_MOST_FETCHED = 16 };
 struct emit_steps {
   struct emit_steps *outer; /* of the loop around, or NULL */
   tir_var var;
+  int64_t extent;
   LLVMValueRef min;               /* of the variable */
   LLVMBasicBlockRef before, body; /* which comes in, and begins the loop */
   uint32_t counters, firsts;
@@ -25,6 +26,12 @@ struct emit_steps {
     tir_expr index;
     LLVMValueRef address;
   } first[EMIT_MOST_FIRSTS]; /* addresses of the first iteration */
+  uint32_t fetches;
+  struct emit_fetched {
+    tir_buffer buffer;
+    tir_expr index;
+    int64_t apart, lines;       /* bytes from one iteration to the next; lines that are read of each */
+  } fetched[EMIT_MOST_FETCHED]; /* ahead */
 };
 
 struct emit {
@@ -86,6 +93,10 @@ void emit_fence(
 bool emit_is_stepped(const struct emit *e, tir_stmt loop);
 /* The address of an element in such a loop; NULL: it does not step, or the statement at hand is in none. */
 LLVMValueRef emit_stepped_address(struct emit *e, tir_buffer buffer, tir_expr index, LLVMTypeRef element);
+/* Notes that such a loop loads so many bytes there; at its end all that is noted is fetched for later iterations, where
+ * the hardware would not. */
+void emit_note_load(struct emit *e, tir_buffer buffer, tir_expr index, uint64_t bytes);
+void emit_fetch_ahead(struct emit *e);
 /* At the end of an iteration: what steps goes on. */
 void emit_advance(struct emit *e, struct emit_steps *s);
 /* emit_math.c */

@@ -218,6 +218,7 @@ LLVMValueRef emit_load(struct emit *e, tir_expr load) {
   if (mask && tir_type_lanes(tir_type_of(e->ir, n->a)) < lanes) mask = emit_splat(e, mask, lanes);
   if (is_contiguous(e, index)) {
     LLVMValueRef at = element_at(e, n->ref, tir_at(e->ir, index)->a);
+    if (!mask) emit_note_load(e, n->ref, tir_at(e->ir, index)->a, emit_type_bytes(type));
     return mask ? masked_load(e, at, type, mask) : plain_load(e, at, type);
   }
   if (tir_at(e->ir, index)->kind == TIR_BROADCAST && !mask)

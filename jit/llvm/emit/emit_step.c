@@ -119,6 +119,54 @@ LLVMValueRef emit_stepped_address(struct emit *e, tir_buffer buffer, tir_expr in
   return by ? LLVMBuildGEP2(e->builder, LLVMInt8TypeInContext(e->context), at, &by, 1, "") : at;
 }
 
+/* Rows of a matrix that is not packed lie so far apart that a page has few of those which a tile reads: what the
+ * hardware fetches ahead ends with the page. Fetched is what so many lines later will be read, at most so many
+ * iterations later: enough to hide the second cache's latency, and few, as rows at whole ways of the first cache share
+ * few of its sets. */
+enum { LINE = 64, LINES_AHEAD = 32, MOST_AHEAD = 16 };
+static const int64_t LEAST_APART = 1024, MOST_APART = 1 << 20; /* bytes */
+static const uint64_t LEAST_BUFFER = 128 * 1024;               /* bytes: less is in the first caches, or soon is */
+
+void emit_note_load(struct emit *e, tir_buffer buffer, tir_expr index, uint64_t bytes) {
+  struct emit_steps *s = e->steps;
+  int64_t step, apart, size = (int64_t)emit_type_bytes(tir_buffer_at(e->ir, buffer)->type);
+  if (!s || s->fetches == EMIT_MOST_FETCHED || tir_allocation_bytes(e->ir, buffer) < LEAST_BUFFER) return;
+  if (!find_step(e, index, s->var, &step) || __builtin_mul_overflow(step, size, &apart)) return;
+  if (apart < LEAST_APART || apart > MOST_APART) return;
+  for (uint32_t i = 0; i < s->fetches; i++)
+    if (s->fetched[i].buffer == buffer && s->fetched[i].index == index) return;
+  s->fetched[s->fetches++] = (struct emit_fetched){buffer, index, apart, (int64_t)(bytes + LINE - 1) / LINE};
+}
+
+static void fetch_line(struct emit *e, LLVMValueRef at, int64_t distance) {
+  LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0), i32 = LLVMInt32TypeInContext(e->context);
+  LLVMValueRef by = emit_int64(e, distance);
+  at = LLVMBuildGEP2(e->builder, LLVMInt8TypeInContext(e->context), at, &by, 1, "");
+  LLVMValueRef f = LLVMGetIntrinsicDeclaration(e->module, LLVMLookupIntrinsicID("llvm.prefetch", 13), &pointer, 1);
+  LLVMValueRef args[] = {at, LLVMConstInt(i32, 0, false), LLVMConstInt(i32, 3, false), LLVMConstInt(i32, 1, false)};
+  LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(f), f, args, 4, "");
+}
+
+/* What a load reads so many iterations later. */
+static void fetch(struct emit *e, const struct emit_fetched *f, int64_t ahead) {
+  const struct tir_expr_node *n = tir_at(e->ir, f->index);
+  tir_type type = tir_buffer_at(e->ir, f->buffer)->type;
+  bool apart = n->kind == TIR_ADD && tir_is_int(e->ir, n->b);
+  int64_t constant = apart ? tir_at(e->ir, n->b)->imm * (int64_t)emit_type_bytes(type) : 0;
+  LLVMValueRef at = emit_stepped_address(e, f->buffer, apart ? n->a : f->index, emit_type(e, type));
+  for (int64_t line = 0; at && line < f->lines; line++) fetch_line(e, at, constant + f->apart * ahead + line * LINE);
+}
+
+void emit_fetch_ahead(struct emit *e) {
+  const struct emit_steps *s = e->steps;
+  int64_t lines = 0;
+  for (uint32_t i = 0; s && i < s->fetches; i++) lines += s->fetched[i].lines;
+  if (!lines || lines > LINES_AHEAD) return;
+  int64_t ahead = LINES_AHEAD / lines < MOST_AHEAD ? LINES_AHEAD / lines : MOST_AHEAD;
+  if (s->extent < 2 * ahead) return; /* more than half would be in vain */
+  for (uint32_t i = 0; i < s->fetches; i++) fetch(e, &s->fetched[i], ahead);
+}
+
 void emit_advance(struct emit *e, struct emit_steps *s) {
   LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->builder);
   for (uint32_t i = 0; i < s->counters; i++) {

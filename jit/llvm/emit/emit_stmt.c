@@ -58,8 +58,10 @@ static void emit_loop(struct emit *e, tir_loop loop) {
   e->vars[s.loop.var] = i;
   struct emit_steps *outer = e->steps;
   struct emit_steps steps = {.outer = outer, .var = s.loop.var, .min = min, .before = before, .body = body};
+  steps.extent = tir_loop_extent(e->ir, loop);
   e->steps = emit_is_stepped(e, loop) ? &steps : NULL;
   emit_list(e, s.first[TIR_BODY]);
+  emit_fetch_ahead(e);
   e->steps = outer;
   e->vars[s.loop.var] = NULL;
   emit_advance(e, &steps);

@@ -87,6 +87,38 @@ ms.schedule(threads):build {target = "native -num-cores=4"}:export(folder .. "/t
 write("reopen.c", reopen)
 assert(os.execute("cd " .. folder .. " && cc -std=gnu11 -Wall -Wextra -Werror -o reopen reopen.c -ldl && ./reopen"))
 
+-- Rows of B that lie far apart are fetched ahead; rows that follow one another, a small B
+-- and a short loop are not.
+local te = ms.te
+local function fetches(rows, depth, columns, vector, target)
+  local A = te.placeholder({rows, depth}, "float32", "A")
+  local B = te.placeholder({depth, columns}, "float32", "B")
+  local sch = ms.schedule(te.func("product", {A, B, ms.ops.matmul(A, B)}))
+  local block = sch:get_child_blocks(sch:get_sblock(sch:root_block()))
+  local i, j, k = sch:get_loops(block)
+  local outer, inner = sch:split(j, {ms.rest, vector})
+  local tiles, tile = sch:split(i, {ms.rest, 2})
+  sch:reorder {tiles, outer, k, tile, inner}
+  sch:vectorize(inner)
+  sch:unroll(tile)
+  sch:decompose_reduction(block, k)
+  assert(sch:build():check() < 1e-4)
+  local text_of = target or "llvm -mcpu=x86-64-v4 -num-cores=1"
+  ms.build(sch:func(), {target = text_of, load = false}):export(folder .. "/fetched.s")
+  local file = assert(io.open(folder .. "/fetched.s"))
+  local text = file:read "a"
+  file:close()
+  local _, count = text:gsub(target and "\tprfm\t" or "\tprefetcht0\t", "")
+  return count
+end
+for _, columns in ipairs {16, 32, 64} do
+  assert(fetches(4, 256, 512, columns) >= columns // 16, "vectors of " .. columns)
+end
+assert(fetches(4, 2048, 32, 32) == 0, "rows that follow one another")
+assert(fetches(4, 48, 512, 32) == 0, "a small matrix")
+assert(fetches(4, 24, 2048, 32) == 0, "a short loop")
+assert(fetches(4, 256, 512, 32, "llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-v1 -num-cores=1") > 0)
+
 refuses("suffix", function() ms.schedule(sum "sum"):build():export(folder .. "/kernel.cc") end)
 os.execute("rm -r " .. folder)
 print "export: ok"
