@@ -255,6 +255,23 @@ static int grow(struct db *db) {
 enum { PART_WRITES = 1000, WRITE_PAGES = 64 };
 static const size_t PART_BYTES = (size_t)16 << 20;
 
+/* A part of a store that was small copies few pages: what it writes is new, and is written once. So it goes on, up to
+ * as many pages as memory may hold, where parts would write each page again as its keys come by chance. */
+enum { SMALL_STORE = 2048, NEW_PAGES = 1 << 15, NEW_WRITES = 200000 };
+
+/* Pages of the tables, as they are in the batch; more than there can be: they cannot be counted. */
+static size_t count_pages(struct db *db) {
+  size_t pages = 0;
+  for (int i = 0; i < DB_TABLES; i++) {
+    MDB_stat s;
+    MDB_dbi table = *db_table_of(db, (enum db_table)i);
+    if (!table) continue;
+    if (mdb_stat(db->batch, table, &s)) return SIZE_MAX;
+    pages += s.ms_branch_pages + s.ms_leaf_pages + s.ms_overflow_pages;
+  }
+  return pages;
+}
+
 /* Bytes of the map that no snapshot has. The batch is open, so that nobody else takes any. */
 static size_t room_left(struct db *db, size_t *page) {
   size_t map, used = used_bytes(db, page, &map);
@@ -275,6 +292,8 @@ static int begin_part(struct db *db, uint32_t least, size_t bytes) {
     size_t room = room_left(db, &page), values = 2 * (PART_BYTES + bytes);
     size_t writes = room > values ? (room - values) / (WRITE_PAGES * page) : 0;
     db->part = (struct db_part){.most = writes < PART_WRITES ? (uint32_t)writes : PART_WRITES};
+    /* Room for the new pages, and for what a part of any store takes behind them. */
+    db->part.is_new = count_pages(db) < SMALL_STORE && writes >= PART_WRITES + NEW_PAGES / WRITE_PAGES;
     if (writes >= PART_WRITES || (!may_grow && writes >= least)) return 0;
     drop_write(db, db->batch);
     db->batch = NULL;
@@ -294,11 +313,17 @@ static int end_part(struct db *db) {
   return code;
 }
 
+static bool is_full(struct db *db, uint32_t writes, size_t bytes) {
+  const struct db_part *p = &db->part;
+  if (p->writes + writes <= p->most && p->bytes + bytes <= PART_BYTES) return false;
+  return !p->is_new || p->writes + writes > NEW_WRITES || bytes > PART_BYTES || count_pages(db) > NEW_PAGES;
+}
+
 /* Counts writes to the batch's part, or to the next one where this one is full. */
 static int take_part(struct db *db, uint32_t writes, size_t bytes) {
   assert(db->batch && writes > 0);
   int code = 0;
-  if (db->part.writes && (db->part.writes + writes > db->part.most || db->part.bytes + bytes > PART_BYTES)) {
+  if (db->part.writes && is_full(db, writes, bytes)) {
     code = end_part(db);
     if (!code) code = begin_part(db, writes, bytes);
   } else if (!db->part.writes && (writes > db->part.most || bytes > PART_BYTES)) { /* it had room for less */

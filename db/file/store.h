@@ -40,6 +40,7 @@ struct db_damage {
 struct db_part {
   uint32_t writes, most;
   size_t bytes;
+  bool is_new; /* of a small store: it may be larger than that */
 };
 
 /* Where contexts and sketches are found, and room to put a record together in. */
