@@ -7,6 +7,8 @@
  * reduction, which takes a third of the time of its code generation. */
 #include "emit.h"
 
+#include <string.h>
+
 /* A loop of so few iterations may be written out by LLVM: the one around it is innermost then. */
 enum { MOST_WRITTEN_OUT = 8 };
 
@@ -127,10 +129,14 @@ enum { LINE = 64, LINES_AHEAD = 32, MOST_AHEAD = 16 };
 static const int64_t LEAST_APART = 1024, MOST_APART = 1 << 20; /* bytes */
 static const uint64_t LEAST_BUFFER = 128 * 1024;               /* bytes: less is in the first caches, or soon is */
 
+/* AMD's Zen fetches such rows well enough by itself: on Zen 5 others' products were 1.3 times as fast without. */
+static bool gains_by_fetching(const struct jit_target *target) { return strncmp(target->cpu, "znver", 5) != 0; }
+
 void emit_note_load(struct emit *e, tir_buffer buffer, tir_expr index, uint64_t bytes) {
   struct emit_steps *s = e->steps;
   int64_t step, apart, size = (int64_t)emit_type_bytes(tir_buffer_at(e->ir, buffer)->type);
-  if (!s || s->fetches == EMIT_MOST_FETCHED || tir_allocation_bytes(e->ir, buffer) < LEAST_BUFFER) return;
+  if (!s || s->fetches == EMIT_MOST_FETCHED || !gains_by_fetching(e->target)) return;
+  if (tir_allocation_bytes(e->ir, buffer) < LEAST_BUFFER) return;
   if (!find_step(e, index, s->var, &step) || __builtin_mul_overflow(step, size, &apart)) return;
   if (apart < LEAST_APART || apart > MOST_APART) return;
   for (uint32_t i = 0; i < s->fetches; i++)
