@@ -215,10 +215,24 @@ static bool check_users(struct tir *ir, tir_block block, tir_block scope, tir_lo
   return true;
 }
 
+/* Nor does a statement below the loop that stands in no block of the scope. */
+static bool check_scope(struct tir *ir, tir_block block, tir_block scope, tir_loop loop, tir_buffer buffer,
+                        ms_error *err) {
+  struct tir_access own;
+  for (tir_stmt s = TIR_NONE; tir_next_own_use(ir, scope, buffer, s, &own); s = own.at)
+    if (tir_is_below(ir, own.at, loop))
+      return tir_refuse(ir, err, MS_SCOPE_ORDER, own.at,
+                        "`%s` uses `%s` outside of blocks beside block `%s`, whose init would run before",
+                        tir_block_name(ir, scope), tir_buffer_name(ir, buffer), tir_block_name(ir, block));
+  return true;
+}
+
 static bool check_beside(struct tir *ir, tir_block block, tir_block scope, tir_loop loop, ms_error *err) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
   for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
-    if (!check_users(ir, block, scope, loop, ir->regions.at[i].buffer, err)) return false;
+    if (!check_users(ir, block, scope, loop, ir->regions.at[i].buffer, err) ||
+        !check_scope(ir, block, scope, loop, ir->regions.at[i].buffer, err))
+      return false;
   return true;
 }
 
