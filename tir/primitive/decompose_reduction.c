@@ -156,27 +156,48 @@ static bool find_predicate(struct tir *ir, tir_block block, struct plan *plan, m
   return true;
 }
 
-struct moved_init { /* looks in it for a buffer that is written below the loop, by another block */
-  const struct tir *ir;
-  tir_block block;
+struct moved_init { /* looks in it for a buffer that is written below the loop, by another block, or by none */
+  struct tir *ir;
+  tir_block block, scope;
   tir_loop loop;
-  tir_block writer;
+  tir_stmt writer;
 };
+
+static bool is_moved_past(const struct moved_init *m, tir_stmt s) {
+  return s != m->block && tir_is_below(m->ir, s, m->loop) && !tir_is_below(m->ir, s, m->block);
+}
+
+/* Of blocks that declare no writing some write, some read alone. */
+static tir_stmt find_writer(const struct moved_init *m, tir_buffer buffer) {
+  const struct tir_buffer_node *n = tir_buffer_at(m->ir, buffer);
+  const uint32_t lists[] = {n->writers, n->undeclared};
+  for (int l = 0; l < 2; l++)
+    for (uint32_t u = lists[l]; u; u = m->ir->uses.at[u].next) {
+      tir_block b = m->ir->uses.at[u].block;
+      if (is_moved_past(m, b) && (l == 0 || tir_access_of(m->ir, b, buffer).writes)) return b;
+    }
+  struct tir_access own;
+  for (tir_stmt s = TIR_NONE; tir_next_own_use(m->ir, m->scope, buffer, s, &own); s = own.at)
+    if (own.writes && is_moved_past(m, own.at)) return own.at;
+  return TIR_NONE;
+}
 
 static bool look_for_writer(void *data, tir_expr e) {
   struct moved_init *m = data;
   const struct tir_expr_node *n = tir_at(m->ir, e);
-  if (n->kind == TIR_LOAD)
-    for (uint32_t u = tir_buffer_at(m->ir, n->ref)->writers; u && !m->writer; u = m->ir->uses.at[u].next) {
-      tir_block b = m->ir->uses.at[u].block;
-      if (b != m->block && tir_is_below(m->ir, b, m->loop) && !tir_is_below(m->ir, b, m->block)) m->writer = b;
-    }
+  if (n->kind == TIR_LOAD && !m->writer) m->writer = find_writer(m, n->ref);
   return !m->writer && (n->flags & TIR_HAS_LOAD);
 }
 
+static bool refuse_writer(const struct moved_init *m, ms_error *err) {
+  tir_block by = tir_is(m->ir, m->writer, TIR_BLOCK) ? m->writer : m->scope;
+  return tir_refuse(m->ir, err, MS_INIT_READS_WRITTEN, m->writer, "block `%s` writes what the init of block `%s` reads",
+                    tir_block_name(m->ir, by), tir_block_name(m->ir, m->block));
+}
+
 /* The init goes to before the loop: what it reads is there by then. */
-static bool check_init_reads(const struct tir *ir, tir_block block, tir_loop loop, ms_error *err) {
-  struct moved_init m = {ir, block, loop, TIR_NONE};
+static bool check_init_reads(struct tir *ir, tir_block block, tir_block scope, tir_loop loop, ms_error *err) {
+  struct moved_init m = {ir, block, scope, loop, TIR_NONE};
   for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_INIT]; s; s = tir_next(ir, s, block)) {
     const struct tir_stmt_node *n = tir_stmt_at(ir, s);
     if (s == tir_stmt_at(ir, block)->first[TIR_BODY]) break;
@@ -185,9 +206,7 @@ static bool check_init_reads(const struct tir *ir, tir_block block, tir_loop loo
     for (uint32_t i = 0; i < tir_buffer_at(ir, n->store.buffer)->rank; i++)
       tir_walk_expr(ir, ir->operands.at[n->store.indices + i], look_for_writer, &m);
   }
-  return !m.writer ||
-         tir_refuse(ir, err, MS_INIT_READS_WRITTEN, m.writer, "block `%s` writes what the init of block `%s` reads",
-                    tir_block_name(ir, m.writer), tir_block_name(ir, block));
+  return !m.writer || refuse_writer(&m, err);
 }
 
 /* The block, or that around it which is in the scope, declares that it reads the buffer, and comes after the reduction:
@@ -243,7 +262,7 @@ static bool check(struct tir *ir, tir_block block, tir_loop loop, struct plan *p
          tir_check_begun_once(ir, block, err) && /* the init, run apart, begins it once */
          check_loops_above(ir, block, loop, err) && sort_loops(ir, block, plan, err) &&
          check_steps(ir, block, plan, err) && tir_check_reduces_inside(ir, block, scope, err) &&
-         find_predicate(ir, block, plan, err) && check_init_reads(ir, block, loop, err) &&
+         find_predicate(ir, block, plan, err) && check_init_reads(ir, block, scope, loop, err) &&
          check_beside(ir, block, scope, loop, err);
 }
 
