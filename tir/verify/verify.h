@@ -41,7 +41,8 @@ struct touched {
   tir_buffer buffer;
   const tir_expr *ranges;
   bool region, writes, either, guarded;
-  tir_block inner; /* the block whose iteration variables stand for their bindings, or TIR_NONE */
+  tir_block inner;    /* the block whose iteration variables stand for their bindings, or TIR_NONE */
+  tir_expr predicate; /* of the block that is to say so */
 };
 /* Whether a statement may not be reached for some values of the variables around it: those of blocks and loops further
  * out too, up to `top`, as what a condition leaves of them is all that there is further in. */

@@ -18,6 +18,7 @@ struct distance {
   uint32_t count;
   struct tir_term terms[MOST_TERMS];
   bool known;
+  tir_expr predicate; /* of the block; TIR_NONE: it has none */
 };
 
 static void add_term(struct distance *d, tir_expr atom, int64_t coefficient) {
@@ -95,7 +96,8 @@ static void add(struct distance *d, tir_expr e, int64_t scale) {
     add_term(d, e, scale);
 }
 
-/* The extremes of the distance; *attained: some values of the variables give each. */
+/* The extremes of the distance; *attained: some values of the variables give each. Not those of
+ * a loop that the block's predicate speaks of, which a block may use beside its own: it leaves out some. */
 static struct tir_bounds extremes(const struct distance *d, bool *attained) {
   assert(d->known && attained);
   const struct tir *ir = d->v->ir;
@@ -107,7 +109,7 @@ static struct tir_bounds extremes(const struct distance *d, bool *attained) {
     if (k == 0) continue;
     const struct tir_var_node *x = n->kind == TIR_VAR ? &ir->vars.at[n->ref] : NULL;
     bool box = x && x->min && tir_is_int(ir, x->min) && tir_is_int(ir, x->extent) && tir_at(ir, x->extent)->imm > 0;
-    *attained = *attained && box;
+    *attained = *attained && box && !(d->predicate && tir_uses_var(ir, d->predicate, n->ref));
     b.lo = tir_sat_add(b.lo, tir_sat_mul(k, k > 0 ? n->lo : n->hi));
     b.hi = tir_sat_add(b.hi, tir_sat_mul(k, k > 0 ? n->hi : n->lo));
   }
@@ -147,6 +149,7 @@ static bool leaves(const struct verifier *v, const struct touched *t, const stru
   add(&above, region[0], 1);
   add(&above, region[1], 1);
   below.inner = above.inner = t->inner;
+  below.predicate = above.predicate = t->predicate;
   add(&below, min, 1);
   add(&above, min, -1);
   if (t->region) add(in_part ? &below : &above, t->ranges[2 * dim + 1], in_part ? 1 : -1);
@@ -253,8 +256,10 @@ bool tir_verify_touch(struct verifier *v, tir_block block, const struct touched 
   if (tir_buffer_at(ir, t->buffer)->user_annotated) return true;
   const struct tir_block_record *r = tir_block_at(ir, block);
   bool in_writes = false, in_reads = false;
-  int outside_writes = find_outside(v, t, r->writes, &in_writes);
-  int outside_reads = t->writes ? -1 : find_outside(v, t, r->reads, &in_reads);
+  struct touched own = *t;
+  own.predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
+  int outside_writes = find_outside(v, &own, r->writes, &in_writes);
+  int outside_reads = t->writes ? -1 : find_outside(v, &own, r->reads, &in_reads);
   /* A buffer that no region names is used undeclared: instructions leave that, and some blocks declare nothing. */
   if (!in_writes && !in_reads) return true;
   if ((in_writes && outside_writes < 0) || (in_reads && outside_reads < 0)) return true;
