@@ -136,6 +136,29 @@ static tir_stmt parent_of_place(const struct tir *ir, const struct tir_cache_pla
   return plan->before ? tir_stmt_at(ir, plan->before)->parent : plan->scope;
 }
 
+/* The innermost loop of the scope around both; TIR_NONE: there is none. */
+static tir_stmt loop_around_both(const struct tir *ir, tir_block scope, tir_stmt s, tir_block block) {
+  for (s = tir_stmt_at(ir, s)->parent; s != scope; s = tir_stmt_at(ir, s)->parent)
+    if ((tir_is(ir, s, TIR_LOOP) || tir_is(ir, s, TIR_WHILE)) && tir_is_below(ir, block, s)) return s;
+  return TIR_NONE;
+}
+
+bool tir_check_early_loads(struct tir *ir, const struct tir_cache_plan *plan, tir_block writer, ms_error *err) {
+  assert(tir_scope_of(ir, writer) == plan->scope);
+  if (!ir->indirect && !tir_buffer_at(ir, plan->buffer)->undeclared) return true;
+  tir_stmt place = parent_of_place(ir, plan);
+  for (tir_stmt s = tir_next(ir, plan->scope, plan->scope); s && s != writer;
+       s = tir_next_in_scope(ir, s, plan->scope)) {
+    tir_stmt loop = loop_around_both(ir, plan->scope, s, writer);
+    if (!loop || loop == place || tir_is_below(ir, place, loop)) continue;
+    if (tir_scope_loads(ir, s, plan->buffer, NULL, 0))
+      return tir_refuse(ir, err, MS_CACHE_READ_EARLIER, s,
+                        "`%s` reads buffer `%s` outside of blocks before block `%s` writes it",
+                        tir_block_name(ir, plan->scope), tir_buffer_name(ir, plan->buffer), tir_block_name(ir, writer));
+  }
+  return true;
+}
+
 /* ---- The region ---- */
 
 enum { MOST_RELAXED = 64, MOST_LOADS = 32 };

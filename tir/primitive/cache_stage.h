@@ -46,6 +46,9 @@ tir_block tir_first_reader(const struct tir *ir, tir_block scope, tir_block writ
 tir_stmt tir_first_user(struct tir *ir, const struct tir_cache_plan *plan, tir_block writer, tir_block reader);
 /* Places the copy between the writer and `user`, the first statement of the scope that shall come after it. */
 void tir_place_cache(const struct tir *ir, struct tir_cache_plan *plan, tir_block writer, tir_stmt user);
+/* Where a loop around both, and not around the copy that is placed, has the scope itself load the buffer before the
+ * writer, an iteration would miss what those before it wrote: refused. */
+bool tir_check_early_loads(struct tir *ir, const struct tir_cache_plan *plan, tir_block writer, ms_error *err);
 /* What `region` of `block` covers while the loops between the block and the copy run: plan->ranges, cut to the buffer,
  * and plan->predicate. `nested` (TIR_NONE: true) is a further condition on the block's iterations. */
 void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_block block,

@@ -7,7 +7,7 @@
  *           does, from its own init, or the scope allocates the buffer and the cache holds all of it; parts of the
  *           buffer are matched in that storage scope only; no consumer given comes before the block, or reads more than
  *           it writes, and no block before it reads what an earlier iteration of a loop wrote, if the copy stands
- *           outside of that loop.
+ *           outside of that loop; nor does the scope itself.
  * After:    the block, what is in it, and the consumers given with all in them use the cache. The copy stands before
  *           the first other block that reads what the block wrote, at the lowest place above both; else last in the
  *           scope. In a loop the cache has the buffer's shape; in the scope itself only that of the region written. The
@@ -141,7 +141,8 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   cache->before = TIR_NONE;
   if (user) tir_place_cache(ir, cache, block, user);
   cache->compact = !user || tir_stmt_at(ir, cache->before)->parent == cache->scope;
-  if (!check_region(ir, plan, err) || !check_readers(ir, plan, err)) return false;
+  if (!check_region(ir, plan, err) || !check_readers(ir, plan, err) || !tir_check_early_loads(ir, cache, block, err))
+    return false;
   struct tir_region region = ir->regions.at[tir_block_at(ir, block)->writes.first + buffer_index];
   tir_relax_cached_region(ir, cache, block, &region, nested);
   if (!tir_settle_cached_region(ir, cache, block, err) || !check_redirected(ir, plan, err)) return false;

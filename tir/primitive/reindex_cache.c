@@ -71,12 +71,12 @@ static bool find_place(struct tir *ir, tir_block block, struct plan *plan, ms_er
   cache->before = plan->write ? TIR_NONE : cache->first;
   if (!plan->write && (!writer || tir_compare_position(ir, writer, block) < 0))
     writer = last_writer(ir, block, plan, writer);
-  if (!writer || !reader) return true;
-  if (tir_compare_position(ir, reader, writer) <= 0)
+  if (reader && writer && tir_compare_position(ir, reader, writer) <= 0)
     return tir_refuse(ir, err, MS_NO_CONSUMER_AFTER_WRITER, reader, "block `%s` does not come after the writer `%s`",
                       tir_block_name(ir, reader), tir_block_name(ir, writer));
-  tir_place_cache(ir, cache, writer, plan->write ? tir_first_user(ir, cache, writer, reader) : reader);
-  return true;
+  tir_stmt user = plan->write ? tir_first_user(ir, cache, block, reader) : reader;
+  if (writer && user) tir_place_cache(ir, cache, writer, user);
+  return !plan->write || tir_check_early_loads(ir, cache, block, err);
 }
 
 /* ---- Check: the elements ---- */
