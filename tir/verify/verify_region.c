@@ -180,10 +180,15 @@ static bool is_local(const struct tir *ir, tir_buffer b, tir_block block) {
   return where && (where == block || tir_is_below(ir, where, block));
 }
 
-/* Below a loop without iterations nothing is touched. */
+static bool never_runs(const struct tir *ir, tir_stmt s) {
+  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+  if (n->kind == TIR_LOOP) return tir_at(ir, n->loop.extent)->hi < 1;
+  return n->kind == TIR_BLOCK && n->block.predicate && tir_at(ir, n->block.predicate)->hi < 1;
+}
+
+/* In a loop without iterations, or a block under a false predicate, nothing is touched. */
 static bool is_unreachable(const struct tir *ir, tir_stmt s) {
-  while (s && !(tir_is(ir, s, TIR_LOOP) && tir_at(ir, tir_as(ir, s, TIR_LOOP)->loop.extent)->hi < 1))
-    s = tir_stmt_at(ir, s)->parent;
+  while (s && !never_runs(ir, s)) s = tir_stmt_at(ir, s)->parent;
   return s != TIR_NONE;
 }
 

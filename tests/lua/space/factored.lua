@@ -101,7 +101,11 @@ assert(crossed > 0 and open > 0, "it only crosses, or never")
 
 -- ---- On a GPU: blocks that draw together are one -----------------------------------------------------------------
 
-local parts = space.parts(targets.context(ms.target "cuda -arch=sm_80"))
+-- With sums that are divided there are more sketches than are kept as a whole.
+local undivided = targets.changed(targets.cuda, {multi_level_tiling = function(target)
+  return targets.changed(targets.cuda.multi_level_tiling(target), {split = false})
+end})
+local parts = space.parts(targets.context(ms.target "cuda -arch=sm_80", undivided))
 local states, report = space.walk(lenet, parts, 1, {})
 local none, groups = factored.new(space.traces(states), report.sites, {})
 assert(none == nil and groups.maximum == groups.total and groups.conv2d ~= groups.dense)
