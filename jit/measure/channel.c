@@ -18,11 +18,11 @@ struct header {
 };
 enum { CHUNK = 1 << 16 };
 
-double measure_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+double measure_clock(clockid_t clock) {
+  struct timespec t = {0};
+  return clock_gettime(clock, &t) ? 0 : (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
+double measure_now(void) { return measure_clock(CLOCK_MONOTONIC); }
 
 static void reserve(struct bytes *b, size_t more) {
   if (b->first && b->first == b->count) b->first = b->count = 0;

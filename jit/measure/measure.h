@@ -12,6 +12,8 @@
 
 #include "jit/packing.h"
 
+#include <time.h>
+
 /* ---- Channels: framed messages over a socket, never blocking unless asked to ---- */
 
 enum { CHANNEL_MOST_BYTES = 1 << 30 }; /* of a message */
@@ -128,6 +130,7 @@ struct measure_run {
   char name[128];
 };
 
-double measure_now(void); /* seconds of a steady clock */
+double measure_clock(clockid_t clock); /* seconds; 0: it cannot be read */
+double measure_now(void);              /* those of a steady clock */
 
 #endif

@@ -91,6 +91,8 @@ void emit_fence(
 /* emit_step.c */
 /* Whether the loop is an innermost one over vectors. */
 bool emit_is_stepped(const struct emit *e, tir_stmt loop);
+/* An index less the constant that is added to it last, which is given; *rest: the index without it. */
+int64_t emit_take_constant(const struct emit *e, tir_expr index, tir_expr *rest);
 /* The address of an element in such a loop; NULL: it does not step, or the statement at hand is in none. */
 LLVMValueRef emit_stepped_address(struct emit *e, tir_buffer buffer, tir_expr index, LLVMTypeRef element);
 /* Notes that such a loop loads so many bytes there; at its end all that is noted is fetched for later iterations, where

@@ -42,17 +42,23 @@ static LLVMValueRef address(struct emit *e, tir_buffer buffer, LLVMValueRef inde
   return LLVMBuildInBoundsGEP2(e->builder, element_type(e, buffer), e->buffers[buffer], &index, 1, "");
 }
 
+int64_t emit_take_constant(const struct emit *e, tir_expr index, tir_expr *rest) {
+  const struct tir_expr_node *n = tir_at(e->ir, index);
+  bool apart = (n->kind == TIR_ADD || n->kind == TIR_SUB) && tir_is_int(e->ir, n->b);
+  int64_t constant = apart ? tir_at(e->ir, n->b)->imm : 0;
+  *rest = apart ? n->a : index;
+  return n->kind == TIR_SUB ? -constant : constant;
+}
+
 /* The element at an index. A constant in it is added to the pointer, last: elements whose indices differ by constants
  * have one pointer then, and distances that instructions hold, where LLVM would make a pointer of each. */
 static LLVMValueRef element_at(struct emit *e, tir_buffer buffer, tir_expr index) {
-  const struct tir_expr_node *n = tir_at(e->ir, index);
   if (!e->buffers[buffer]) return address(e, buffer, emit_int64(e, 0)); /* which refuses */
-  bool apart = (n->kind == TIR_ADD || n->kind == TIR_SUB) && tir_is_int(e->ir, n->b);
-  int64_t constant = apart ? tir_at(e->ir, n->b)->imm : 0, distance = n->kind == TIR_SUB ? -constant : constant;
-  tir_expr rest = apart ? n->a : index;
+  tir_expr rest;
+  int64_t distance = emit_take_constant(e, index, &rest);
   LLVMTypeRef element = element_type(e, buffer);
   LLVMValueRef at = emit_stepped_address(e, buffer, rest, element), last = emit_int64(e, distance);
-  if (!at && !apart) return address(e, buffer, emit_index(e, index));
+  if (!at && rest == index) return address(e, buffer, emit_index(e, index));
   if (!at) { /* it may lie outside of the buffer */
     at = emit_index(e, rest);
     at = LLVMBuildGEP2(e->builder, element, e->buffers[buffer], &at, 1, "");

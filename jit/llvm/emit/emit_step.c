@@ -155,11 +155,10 @@ static void fetch_line(struct emit *e, LLVMValueRef at, int64_t distance) {
 
 /* What a load reads so many iterations later. */
 static void fetch(struct emit *e, const struct emit_fetched *f, int64_t ahead) {
-  const struct tir_expr_node *n = tir_at(e->ir, f->index);
   tir_type type = tir_buffer_at(e->ir, f->buffer)->type;
-  bool apart = n->kind == TIR_ADD && tir_is_int(e->ir, n->b);
-  int64_t constant = apart ? tir_at(e->ir, n->b)->imm * (int64_t)emit_type_bytes(type) : 0;
-  LLVMValueRef at = emit_stepped_address(e, f->buffer, apart ? n->a : f->index, emit_type(e, type));
+  tir_expr rest;
+  int64_t constant = emit_take_constant(e, f->index, &rest) * (int64_t)emit_type_bytes(type);
+  LLVMValueRef at = emit_stepped_address(e, f->buffer, rest, emit_type(e, type));
   for (int64_t line = 0; at && line < f->lines; line++) fetch_line(e, at, constant + f->apart * ahead + line * LINE);
 }
 

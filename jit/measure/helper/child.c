@@ -228,9 +228,7 @@ static double clock_now(void) { return measure_now() - stopped; }
 
 static double processor_seconds(pid_t pid) {
   clockid_t clock;
-  struct timespec t;
-  if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &t)) return 0;
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+  return clock_getcpuclockid(pid, &clock) ? 0 : measure_clock(clock);
 }
 
 void child_begin(struct child *c) {
@@ -256,11 +254,10 @@ void child_continue(struct child *c) {
 double child_seconds(const struct child *c) { return c->spent + (c->stopped ? 0 : clock_now() - c->since); }
 
 double child_left(const struct child *c, double limit) {
-  static const double MORE = 4;
   double left = limit - child_seconds(c);
   if (left > 0 || !c->pid) return left;
   double worked = processor_seconds(c->pid) - c->processor;
-  return fmin(limit - worked, left + (MORE - 1) * limit);
+  return fmin(limit - worked, left + (CHILD_MORE - 1) * limit);
 }
 
 static struct channel *told;

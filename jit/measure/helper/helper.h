@@ -155,7 +155,8 @@ void child_continue(struct child *c);
 void child_begin(struct child *c);           /* a task, now */
 double child_seconds(const struct child *c); /* spent on its task, stops left out */
 /* Seconds that it has left of so many: one that had less of the processor than these, as where the machine is busy, has
- * some times as many by the clock. */
+ * CHILD_MORE times as many by the clock. */
+#define CHILD_MORE 4
 double child_left(const struct child *c, double limit);
 /* The helper slept for so many seconds, and meant to for no more than `asked`: what is past these it, and its children
  * with it, was stopped. It sleeps no longer than CHILD_LOOK while a child works. */

@@ -34,7 +34,7 @@ struct running {
 
 /* The alarm goes off so many times before it does: one that comes while the process is stopped counts once, however
  * long that is. What has had little of the processor by then, as where the machine is busy, has more time. */
-enum { TICKS = 8, MORE = 4 };
+enum { TICKS = 8 };
 static const double ENOUGH = 0.9; /* of the seconds, by the processor */
 static struct {
   volatile sig_atomic_t ticks;
@@ -42,17 +42,13 @@ static struct {
   double limit, processor; /* seconds; of the process, when it began */
 } bound;
 
-static double processor_seconds(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+static double processor_seconds(void) { return measure_clock(CLOCK_PROCESS_CPUTIME_ID); }
 
 static void on_tick(int number) {
   bound.ticks++;
   if (bound.ticks < TICKS) return;
   bool busy = !bound.apart && processor_seconds() - bound.processor < ENOUGH * bound.limit;
-  if (busy && bound.ticks < MORE * TICKS) return;
+  if (busy && bound.ticks < CHILD_MORE * TICKS) return;
   signal(number, SIG_DFL);
   raise(number);
 }

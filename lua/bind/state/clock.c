@@ -2,13 +2,14 @@
 #include "state.h"
 
 #include <math.h>
-#include <time.h>
 
-static double thread_seconds(void) {
+double script_clock_seconds(clockid_t clock) {
   struct timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  clock_gettime(clock, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
+
+static double thread_seconds(void) { return script_clock_seconds(CLOCK_THREAD_CPUTIME_ID); }
 
 /* What waits, or is stopped, uses no processor. Where no thread adds up which of these it is, a call has so many times
  * its seconds by the steady clock, and as many once more: a process that is stopped for long loses the first. */

@@ -7,6 +7,7 @@
 #include "memo.h"
 
 #include <string.h>
+#include <time.h>
 
 /* The clock of a call, on the stack of what starts it. One of the steady clock counts all; one of the call's own counts
  * what the call takes: not while its process is stopped, nor while what it does waits for a processor. */
@@ -53,6 +54,7 @@ struct script_clock *script_late_clock(const struct script *s); /* the innermost
 bool script_is_late(const struct script *s);
 bool script_must_stop(const struct script *s); /* late, or interrupted */
 void script_stop_here(lua_State *L);           /* raises, where it must */
+double script_clock_seconds(clockid_t clock);  /* of this thread or process, say */
 double script_now(void);                       /* seconds of a steady clock */
 /* While a call has a clock, loops in C look at a flag of the state's own, which interrupts set too, and the end of the
  * clock. armed: false where they do already, or too many states do. */

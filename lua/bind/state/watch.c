@@ -35,11 +35,7 @@ static void sleep_until(struct script_alarm *a, double at) {
 
 /* ---- What a call takes itself ---- */
 
-static double process_seconds(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+static double process_seconds(void) { return script_clock_seconds(CLOCK_PROCESS_CPUTIME_ID); }
 
 /* The letter of a thread's state. Source: proc(5), stat. 0: not known. */
 static char state_of(const char *thread) {
