@@ -17,6 +17,10 @@ end
 
 function fleet.worker(options, words)
   local url = one_url(words, "the server that jobs come from")
+  local builders = options.builders
+  if builders and (builders < 1 or builders > 64) then
+    cli.misuse("--builders must be from 1 to 64, not %d", builders)
+  end
   ms.take_interrupts()
   local function say(text)
     io.stderr:write("msched worker: ", ms.visible(text), "\n")
@@ -24,15 +28,17 @@ function fleet.worker(options, words)
   end
   local Worker = ms.load "search.fleet.worker"
   local worker =
-    Worker.open {url = url, name = options.name, number = options.device, simulate = number_of "MSCHED_FLEET_SIMULATE",
-                 factor = number_of "MSCHED_FLEET_FACTOR", say = say}
+    Worker.open {url = url, name = options.name, number = options.device, builders = builders,
+                 simulate = number_of "MSCHED_FLEET_SIMULATE", factor = number_of "MSCHED_FLEET_FACTOR", say = say}
   cli.print(string.format("worker %s serves %s at %s", worker.name, worker.device, worker.link.address.name))
   io.stdout:flush()
   local ok, message = pcall(worker.run, worker)
-  worker:close()
+  local released = worker:close()
   if not ok and not ms.interrupted() then error(message, 0) end
-  cli.print(string.format("worker %s: %s, %d of them failed", worker.name, cli.count_text(worker.done, "job"),
-                          worker.failed))
+  local left = released and string.format("%s given back", cli.count_text(released, "job"))
+    or "the server does not answer, and takes back what is held when the lease is over"
+  cli.print(string.format("worker %s: %s, %d of them failed; %s", worker.name, cli.count_text(worker.done, "job"),
+                          worker.failed, left))
   return cli.DONE
 end
 

@@ -6,8 +6,17 @@ local PATIENCE = 120 -- seconds in which one that was may be gone
 local ANSWER = 20 -- seconds for a reply, beside what a command blocks
 local MOST_PAUSE = 1 -- seconds between later ones
 -- Refusals that pass: a server that starts, or another that takes its place.
-local PASSING = {LOADING = true, BUSY = true, MASTERDOWN = true, CLUSTERDOWN = true, TRYAGAIN = true,
+local PASSING = {LOADING = true, BUSY = true, MASTERDOWN = true,
                  UNBLOCKED = true} -- what a command waited at was deleted, or the server became another's copy
+-- What is to be done about those that do not.
+local CLUSTER = "; it is a node of a cluster, and a fleet needs a server of its own"
+local REMEDY = {
+  MOVED = CLUSTER, ASK = CLUSTER, CLUSTERDOWN = CLUSTER, CROSSSLOT = CLUSTER, TRYAGAIN = CLUSTER,
+  READONLY = "; it is a copy of another server, which tuners and workers need",
+  OOM = "; give the server more memory (maxmemory)",
+  NOAUTH = "; give a password, by ?auth=FILE behind the address",
+}
+local TLS_ALERT = 'got "\\x15"' -- the first byte that a server of TLS answers to anything else
 
 local misfit = msched.load "search.fleet.replies".misfit
 
@@ -47,7 +56,7 @@ function link.parse(url)
   local user, place = (rest or ""):match "^(.*)@([^@]*)$"
   local server, database = (place or rest or ""):match "^([^/]*)/?(.*)$"
   local host, port = server:match "^%[([%x:]+)%]:?(%d*)$"
-  if not host then host, port = server:match "^([^:]+):?(%d*)$" end
+  if not host then host, port = server:match "^([^:%[%]%c%s%%#]+):?(%d*)$" end
   if not host or not database:find "^%d*$" or (server:find ":$" ~= nil) then
     error(string.format("an address of Redis is expected, %s", FORM), 0)
   end
@@ -93,6 +102,8 @@ local function refusal(replies)
   end
 end
 local function passes(text) return text and PASSING[text:match "^%u+"] end
+-- A refusal as it is said.
+local function said(text) return msched.visible(text:match "^[^\r\n]*") .. (REMEDY[text:match "^%u+"] or "") end
 
 -- What a new connection begins with.
 local function greeting(address)
@@ -115,7 +126,7 @@ local function connect(self)
   if misfit(commands, replies) then return nil, "nonsense", "a greeting is not answered as Redis does" end
   local refused = refusal(replies)
   if passes(refused) then return nil, "lost", refused end
-  if refused then fail(self, "%s", msched.visible(refused)) end
+  if refused then fail(self, "%s", said(refused)) end
   self.redis, self.connections = redis, self.connections + 1
   return redis
 end
@@ -144,7 +155,8 @@ function Link:run(commands, blocks, large)
     if kind == "interrupted" then error("interrupted", 0) end
     if kind == "large" and large then return false end
     if kind == "nonsense" or kind == "large" then
-      fail(self, "what answers there is no Redis, or a reply is out of bounds: %s", msched.visible(why))
+      fail(self, "what answers there is no Redis, or a reply is out of bounds: %s%s", msched.visible(why),
+           why:find(TLS_ALERT, 1, true) and "; it speaks TLS, which a tunnel does" or "")
     end
     local now = msched.clock()
     gone = gone or now
@@ -159,7 +171,7 @@ end
 -- The reply to one; a refusal is raised.
 function Link:call(...)
   local reply = self:run({{...}})[1]
-  if type(reply) == "table" and reply.error then fail(self, "%s", msched.visible(reply.error)) end
+  if type(reply) == "table" and reply.error then fail(self, "%s", said(reply.error)) end
   return reply
 end
 
@@ -167,7 +179,7 @@ end
 function Link:all(commands, blocks)
   local replies = self:run(commands, blocks)
   local refused = refusal(replies)
-  if refused then fail(self, "%s", msched.visible(refused)) end
+  if refused then fail(self, "%s", said(refused)) end
   return replies
 end
 

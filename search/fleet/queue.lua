@@ -8,7 +8,8 @@
 --   msched:{Q}:reply:TUNER    stream: results, for the tuner that sent the job
 --   msched:{Q}:text:DIGEST    a workload, or tensor intrinsics
 --   msched:{Q}:workers        hash: what each says of itself; msched:{Q}:alive:WORKER while it lives; the same of
---   tuners msched:{Q}:poison         hash: the job's name, and why it is none any more
+--   tuners
+--   msched:{Q}:poison         hash: the job's name, and why it is none any more; for a week after the last
 --   msched:holder:HOST:DEVICE the worker that a device is leased to
 local codec = msched.load "search.fleet.codec"
 
@@ -282,7 +283,7 @@ function Queue:poison(job, worker, why)
   local read = job.bytes and codec.read_job(job.bytes) or {}
   local result =
     codec.write_result {name = job.name or "", worker = worker, hash = read.hash, outcome = "poison", reason = why}
-  self.link:all {{"HSET", self:key "poison", job.name or job.at, why}}
+  self.link:all {{"HSET", self:key "poison", job.name or job.at, why}, {"EXPIRE", self:key "poison", 7 * DAY}}
   self:complete {{job = job, bytes = result, reply = read.reply}}
 end
 
@@ -315,6 +316,19 @@ function Queue:release(worker)
   table.move({"IDLE", 1000000000, "JUSTID"}, 1, 3, #command + 1, command)
   if count > 0 then self.link:run {command} end
   return count
+end
+
+-- Forgets workers and tuners that said nothing for a week: those that were killed are listed until then.
+function Queue:tidy()
+  for _, kind in ipairs {"workers", "tuners"} do
+    local commands = {}
+    for _, about in ipairs(self:who(kind)) do
+      if not about.alive and os.time() - about.seen > 7 * DAY and #commands < 1024 then
+        commands[#commands + 1] = {"HDEL", self:key(kind), about.name}
+      end
+    end
+    if #commands > 0 then self.link:all(commands) end
+  end
 end
 
 -- Workers or tuners, in the order of names, with alive = whether they live.

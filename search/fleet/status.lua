@@ -35,14 +35,15 @@ function status.read(server)
   return list
 end
 
-local function ago(seconds)
-  return seconds < 120 and string.format("%d s ago", seconds)
-    or seconds < 7200 and string.format("%d min ago", seconds // 60) or string.format("%d h ago", seconds // 3600)
+-- How long ago it said that it lives, by the clocks of both machines.
+local function age_of(w)
+  local seconds = math.max(math.floor(os.time() - w.seen), 0)
+  return seconds < 120 and string.format("%d s", seconds)
+    or seconds < 7200 and string.format("%d min", seconds // 60) or string.format("%d h", seconds // 3600)
 end
 
 local function state_of(w)
-  if not w.alive then return "dead, seen " .. ago(math.max(math.floor(os.time() - w.seen), 0)) end
-  return w.aside ~= "" and "put aside: " .. w.aside or "works"
+  return not w.alive and "dead" or w.aside ~= "" and "put aside: " .. w.aside or "works"
 end
 
 local function add_queue(lines, q)
@@ -53,9 +54,9 @@ local function add_queue(lines, q)
   add("  queue %s, of %s%s", q.id, q.versions, q.is_own and "" or " (another than this program)")
   add("  %d waiting, %d held, %.1f jobs/s by %d of %d workers, %d poisoned", q.jobs, q.held, rate, live, #q.workers,
       q.poisoned)
-  if #q.workers > 0 then add("  %-24s %9s %9s %9s  %s", "worker", "jobs", "failed", "jobs/s", "state") end
+  if #q.workers > 0 then add("  %-24s %9s %9s %9s %9s  %s", "worker", "jobs", "failed", "jobs/s", "seen", "state") end
   for _, w in ipairs(q.workers) do
-    add("  %-24s %9d %9d %9.1f  %s", w.name, w.done, w.failed, w.alive and w.rate or 0, state_of(w))
+    add("  %-24s %9d %9d %9.1f %9s  %s", w.name, w.done, w.failed, w.alive and w.rate or 0, age_of(w), state_of(w))
   end
   for _, t in ipairs(q.tuners) do
     if t.alive then add("  %-24s %9d results, %.1f a second, %d jobs sent", t.name, t.done, t.rate, t.capacity) end

@@ -12,6 +12,7 @@ local PATIENCE = 3600 -- seconds that a server may be gone
 local MOST_HELD = 8 -- jobs: while one is timed, the others are built
 local TASKS = 32 -- workloads that are kept open
 local MOST_TIMEOUT = 3600 -- seconds that a job may ask for
+local MOST_REFUSED = 20 -- refused jobs that are said
 local RATE = 10 -- seconds that a rate is of
 local BUSY_WAIT, IDLE_WAIT = 0.02, 0.5 -- seconds: for a result while there is work; for work
 
@@ -48,15 +49,16 @@ local function devices_of(number)
   return {target = target, device = string.format("%s on %s, driver %s", target.text, d.name, found.driver)}
 end
 
--- options: url; name; number, of a GPU; simulate, seconds that each job takes; factor, of its times; say(text).
+-- options: url; name; number, of a GPU; builders, as many as cores unless given; simulate, seconds that each job takes;
+-- factor, of its times; say(text).
 function Worker.open(options)
   local serves = options.simulate and {target = msched.target "native", device = msched.target("native").text}
     or devices_of(options.number)
   local self = setmetatable({
     say = options.say, target = serves.target, device = serves.device, simulate = options.simulate,
-    factor = options.factor, number = options.number,
-    held = {}, line = {}, by_id = {}, finished = {}, tasks = {}, used = 0, ids = 0, done = 0, failed = 0, recent = {},
-    aside = "", started = os.time(),
+    factor = options.factor, number = options.number, builders = options.builders,
+    held = {}, line = {}, by_id = {}, finished = {}, tasks = {}, used = 0, ids = 0, done = 0, failed = 0, refused = 0,
+    recent = {}, aside = "", started = os.time(),
     said = -math.huge, claimed = -math.huge, pending = 0, checked = -math.huge,
     measure = not options.simulate and check.measurer(serves.target) or nil,
   }, Worker)
@@ -66,9 +68,11 @@ function Worker.open(options)
   if self.name == "" or #self.name > 100 or self.name:find "[^%w_.-]" then
     error(string.format("--name %s: a name has up to 100 letters, digits, `_`, `.` and `-`", self.name), 0)
   end
-  self.capacity = options.simulate and 4 or math.min(msched.target("native").cores + 1, MOST_HELD)
+  self.capacity = options.builders and options.builders + 1 or options.simulate and 4
+    or math.min(msched.target("native").cores + 1, MOST_HELD)
   self.queue = Queue.open(self.link, self.device, msched.versions())
   self:claim_name()
+  self.queue:tidy()
   self.queue:make_group(self.queue:key("to", self.name))
   self:warn_of_versions()
   return self
@@ -172,10 +176,10 @@ function Worker:tend()
   local now, lease_seconds = msched.clock(), self.queue.lease
   local commands
   if now - self.said >= lease_seconds / 5 then
-    self.said, commands = now, self.queue:say("workers", self:about())
-    for _, command in ipairs(self.queue:keep(self.name, self.held)) do commands[#commands + 1] = command end
+    self.said, commands = now, self.queue:keep(self.name, self.held)
     if self.holder then self:hold_device() end
     commands[#commands + 1] = {"EXPIRE", self.queue:key("to", self.name), 86400}
+    self.link:all(self.queue:say("workers", self:about()))
     self.link:run(commands) -- a stream that the server lost is made again by take
   end
   if self.connections ~= self.link.connections then
@@ -280,7 +284,8 @@ function Worker:has_measurer(job)
   if self.measurer then self.measurer:close() end
   self.tasks, self.limits = {}, limits
   self.measurer = self.simulate and simulated.open(self.simulate, self.factor) or
-                  msched.measurer {target = self.target.text, run_timeout = job.read.run_timeout,
+                  msched.measurer {target = self.target.text, builders = self.builders,
+                                   run_timeout = job.read.run_timeout,
                                    reference_timeout = job.read.reference_timeout}
   return true
 end
@@ -325,11 +330,14 @@ function Worker:answer(job, values)
   self.recent[#self.recent + 1] = msched.clock()
 end
 
--- One that cannot be done says why, once.
+-- One that cannot be done says why, once; of many the first are said.
 function Worker:refuse(job, why)
-  self.failed = self.failed + 1
-  self.say(string.format("job %s is refused: %s", msched.visible((job.name or job.at):sub(1, 100)),
-                         msched.visible(why:match "^[^\n]*" or "")))
+  self.failed, self.refused = self.failed + 1, self.refused + 1
+  if self.refused <= MOST_REFUSED then
+    self.say(string.format("job %s is refused: %s%s", msched.visible((job.name or job.at):sub(1, 100)),
+                           msched.visible(why:match "^[^\n]*" or ""),
+                           self.refused == MOST_REFUSED and "; those that follow are counted only" or ""))
+  end
   self:answer(job, {hash = job.read and job.read.hash, outcome = "refused", reason = why:sub(1, 400)})
 end
 
@@ -400,16 +408,19 @@ function Worker:run()
   while not msched.interrupted() do self:step() end
 end
 
--- Ends it: others take what it holds.
+-- Ends it: others take what it holds. Gives how many jobs; nil: the server does not answer, and they are taken
+-- when the lease is over.
 function Worker:close()
+  local released
   self.link:say_goodbye()
   pcall(function()
-    local released = self.queue:release(self.name)
+    released = self.queue:release(self.name)
     if self.holder then self.link:run {{"DEL", self.holder}} end
     self.queue:leave("workers", self.name, released > 0)
   end)
   if self.measurer then self.measurer:close() end
   self.link:close()
+  return released
 end
 
 return Worker

@@ -38,6 +38,9 @@ os.remove(secret)
 for url, pattern in pairs {["host"] = "an address of Redis", ["redis://"] = "an address",
                            ["redis://h:x"] = "an address", ["redis://h/x"] = "an address", ["rediss://h"] = "tunnel",
                            ["redis://h?x=1"] = "nothing that an address has", ["redis://h?auth=/none"] = "/none",
+                           ["redis://h\nx"] = "an address", ["redis://h x"] = "an address",
+                           ["redis://h#x"] = "an address", ["redis://h%00x"] = "an address",
+                           ["redis://["] = "an address", ["redis://[zz]"] = "an address", ["redis://@"] = "an address",
                            ["redis://h:65536"] = "a port from 1 to 65535", ["redis://h:0"] = "a port",
                            ["redis://h/9999999999"] = "nine digits"} do
   fails(pattern, link.parse, url)
@@ -338,6 +341,59 @@ w:step()
 assert(#said == 1 and said[1]:find "job small is refused: it does not begin", said[1])
 q = status.of("redis://memory")[1]
 assert(q.jobs == 0 and q.held == 0 and q.poisoned == 1 and q.poison[1].why:find "out of bounds, and was not read")
+
+-- A server that refuses: what is to be done, where that is known; what passes is waited for.
+local answer
+function ms.redis()
+  local redis = memory.connect()
+  local ask = redis.ask
+  function redis.ask(self, seconds, commands)
+    if not answer or commands[1][1] == "SELECT" then return ask(self, seconds, commands) end
+    return {{error = answer}}
+  end
+  return redis
+end
+local server = link.open "redis://memory"
+for text, pattern in pairs {
+  ["MOVED 3 1.2.3.4:5"] = "MOVED 3 1.2.3.4:5; it is a node of a cluster", ["CLUSTERDOWN no"] = "a server of its own$",
+  ["READONLY You"] = "; it is a copy of another", ["OOM command"] = "more memory", ["NOAUTH x\27[2J"] = "auth=FILE",
+  ["ERR a\r\nb"] = "0: ERR a$",
+} do
+  answer = text
+  fails(pattern, server.call, server, "GET", "k")
+  fails(pattern, server.all, server, {{"GET", "k"}})
+end
+answer, server.patience = "LOADING Redis is loading", 0.01
+fails("no Redis answers there: LOADING", server.call, server, "GET", "k")
+ms.redis = memory.connect
+
+-- Of many that are refused the first are said. A worker that may not say that it lives ends.
+said, count = {}, 0
+local flooded = worker "flooded"
+for n = 1, 30 do c.queue:submit {{name = "flood" .. n, bytes = "garbage"}} end
+deadline_ = ms.clock() + 10
+while flooded.refused < 30 and ms.clock() < deadline_ do flooded:step() end
+assert(flooded.refused == 30 and #said == 20 and said[20]:find "those that follow are counted only", #said)
+local say = flooded.queue.say
+function flooded.queue.say(...)
+  local commands = say(...)
+  commands[1][1] = "AUTH" -- what the server refuses
+  return commands
+end
+flooded.said = -math.huge
+fails("WRONGPASS", flooded.step, flooded)
+
+-- Who has said nothing for a week is forgotten as a worker starts; who was killed today is listed.
+for name, age in pairs {old = 8 * 86400, killed = 3600} do
+  local about = flooded:about()
+  about.name, about.seen = name, os.time() - age
+  c.link:call("HSET", c.queue:key "workers", name, codec.write_worker(about))
+end
+worker "tidy"
+local listed = {}
+for _, each in ipairs(c.queue:who "workers") do listed[each.name] = true end
+assert(listed.killed and not listed.old)
+assert(memory.expires(c.queue:key "poison"))
 
 -- ---- What is no result
 memory.flush()

@@ -27,13 +27,14 @@ one_message() { # what, pattern, command…
 }
 
 # ---- Who is no Redis
-for kind in garbage list deep number refused long; do
+for kind in garbage list deep number refused long tls; do
   "$answering" $kind >"$work/port" &
   server=$!
   until [ -s "$work/port" ]; do sleep 0.02; done
   url=redis://127.0.0.1:$(cat "$work/port")
   case $kind in
   refused) pattern='NOPERM this user' ;;
+  tls) pattern='.*; it speaks TLS, which a tunnel does$' ;;
   *) pattern='what answers there is no Redis, or a reply is out of bounds: ' ;;
   esac
   one_message "fleet, $kind" "^msched fleet: $url/0: $pattern" "$msched" fleet "$url"
@@ -47,6 +48,18 @@ one_message "no server" "^msched fleet: redis://127.0.0.1:1/0: no Redis answers 
 one_message "no server for tune" "^msched tune: redis://127.0.0.1:1/0: no Redis answers there: " "$msched" tune ops:relu --fleet redis://127.0.0.1:1 --db "$work/none.db" -- 8x8
 [ ! -e "$work/none.db" ] || fail "a tune without a server leaves a store"
 one_message "no address" "an address of Redis is expected" "$msched" worker localhost
+"$msched" worker --builders 0 redis://localhost 2>&1 | grep -q 'builders must be from 1 to 64, not 0' || fail "no builders are taken"
+
+# The guide's unit of systemd, which knows what it names where it is installed.
+sed -n "/^cat >msched-worker.service/,/^UNIT$/p" "$root/lua/guide/fleet.md" | sed '1d;$d' >"$work/guide.service"
+for line in '[Unit]' '[Service]' 'ExecStart=/usr/bin/msched worker redis://' 'KillMode=mixed' '[Install]'; do
+  grep -qF "$line" "$work/guide.service" || fail "the guide's unit has no line $line"
+done
+if command -v systemd-analyze >/dev/null; then
+  sed -e "s|=/usr/bin/msched |=$msched |" -e 's/^User=.*/User=root/' "$work/guide.service" >"$work/msched-worker.service"
+  said=$(systemd-analyze verify --recursive-errors=no "$work/msched-worker.service" 2>&1) || fail "the guide's unit: $said"
+  [ -z "$said" ] || fail "the guide's unit: $said"
+fi
 
 [ "$failed" = 0 ] || exit 1
 command -v redis-server >/dev/null || { echo "fleet.sh: skipped: there is no redis-server, for workers in processes of their own"; exit 77; }
@@ -114,7 +127,48 @@ wait $killed $tuner 2>/dev/null
 (tune "$work/faults.db") >"$work/out" 2>"$work/err" || fail "tune, again: $(cat "$work/err")"
 results_of "$work/faults.db" >"$work/got"
 cmp -s "$work/expected" "$work/got" || fail "the records are others: $(diff "$work/expected" "$work/got" | head -n 5)"
-"$msched" fleet $url | grep -q ' four .* dead, seen ' || fail "the dead worker is not shown: $("$msched" fleet $url)"
+"$msched" fleet $url | grep -qE ' four .* [0-9]+ (s|min)  dead$' || fail "the dead worker is not shown: $("$msched" fleet $url)"
+
+# A worker that is asked to end gives back what it holds, at once, and says so; another does it. Where the server does
+# not answer, a second signal ends it.
+"$msched" tune "$root/lua/examples/gemm.lua" --trials 12 --policy random --fleet $url --db "$work/drain.db" -- 40 24 24 >"$work/out" 2>&1 &
+tuner=$!
+kill -STOP $three
+worker patient 1000
+tries=0
+until "$msched" fleet $url --json | grep -q '"held":[4-9]'; do # the first's leases run out
+  tries=$((tries + 1))
+  [ $tries -lt 200 ] || { fail "nothing is held: $("$msched" fleet $url)"; break; }
+  sleep 0.05
+done
+kill -TERM $pid
+wait $pid || fail "the status of a worker that was asked to end: $?"
+grep -q '^worker patient: 0 jobs, 0 of them failed; [1-9] jobs* given back$' "$work/patient" || fail "it says: $(cat "$work/patient")"
+kill -CONT $three
+wait $tuner || fail "tune beside a worker that ended: $(cat "$work/out")"
+worker stuck 1000
+redis=$(redis-cli -p $port info server | sed -n 's/^process_id:\([0-9]*\).*/\1/p')
+kill -STOP "$redis"
+kill -TERM $pid
+for _ in 1 2 3 4; do sleep 0.3; kill -TERM $pid 2>/dev/null; done
+wait $pid
+[ $? = 143 ] || fail "two signals do not end a worker: $(cat "$work/stuck")"
+kill -CONT "$redis"
+
+# A server whose memory is full, or that is another's copy: one message each. A worker that works ends by it.
+worker full 0.01
+redis-cli -p $port config set maxmemory 1 >/dev/null
+wait $pid && fail "a worker goes on at a server that is full"
+grep -q ': OOM .*; give the server more memory (maxmemory)$' "$work/full" || fail "it says: $(cat "$work/full")"
+one_message "a full server" "^msched tune: $url/0: OOM .*maxmemory" "$msched" tune ops:matmul --fleet $url --db "$work/none.db" -- 8 8 8
+redis-cli -p $port config set maxmemory 0 >/dev/null
+redis-cli -p $port replicaof 127.0.0.1 1 >/dev/null
+one_message "a copy" "^msched worker: $url/0: READONLY .*; it is a copy of another server" "$msched" worker $url --name copy
+redis-cli -p $port replicaof no one >/dev/null
+kill -9 $three
+wait $three 2>/dev/null
+others='' && worker three 0.03
+three=$pid
 
 # A job of 100 MB is refused unread; the worker goes on.
 stream=$(redis-cli -p $port --raw keys 'msched:*:jobs')
@@ -180,6 +234,7 @@ fi
 "$msched" db export - --db "$work/tile.db" | grep '"status":"\(measured\|censored\)"' | grep -q '"intrinsics":{"tile":' || fail "no record by an intrinsic: $(cat "$work/out")"
 kill -INT $real
 wait $real || fail "the worker's status: $?: $(cat "$work/real")"
+grep -q '^worker real: .*; 0 jobs given back$' "$work/real" || fail "the worker says: $(cat "$work/real")"
 [ -z "$gpu" ] || kill -INT $gpu
 [ -z "$gpu" ] || wait $gpu || fail "the GPU's worker's status: $?: $(cat "$work/gpu")"
 grep -q '^worker real: [1-9][0-9]* jobs, ' "$work/real" || fail "the worker says: $(cat "$work/real")"

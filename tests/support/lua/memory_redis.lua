@@ -8,6 +8,8 @@ local data, expires, clock
 function memory.flush() data, expires, clock = {}, {}, 0 end
 memory.flush()
 
+function memory.expires(key) return expires[key] end
+
 local function now_ms() return math.floor(ms.clock() * 1000) end
 local function at(key)
   if expires[key] and expires[key] <= now_ms() then data[key], expires[key] = nil, nil end
