@@ -13,6 +13,8 @@ Kinds (all of them but in turn by chance):
   small     elements are integers of four bits
   loose     as plain; some blocks have no iterations and use the loops around themselves, some names are bound around blocks, some
             updates are computed in another type, and some stores stand beside blocks, in none
+  scoped    as loose, and much is done outside of blocks: stores stand before and behind blocks, their elements say how often loops
+            run, which conditions hold and what names are bound to; blocks that hold others allocate buffers
   views     as plain; some buffers are other names, of other shapes, for the memory of another
   mixed     buffers have floats of several types: a value is computed in one of them, what others hold is cast"""
 import os
@@ -56,14 +58,17 @@ class Function:
             "vectors": lambda: self.choose((3, "int32"), (3, "float32"), (1, "int8"), (1, "float16")),
             "small": lambda: self.choose((1, "int4"), (1, "uint4")),
             "mixed": lambda: "float32",
+            "scoped": lambda: self.choose((8, "int32"), (2, "int64"), (1, "int8"), (1, "float32")),
         }.get(self.kind, lambda: self.choose((64, "int32"), (8, "int64"), (8, "int8"), (5, "uint8"), (6, "int16"), (9, "bool")))()
         self.lanes = 4 if self.kind == "vectors" else 1
         self.is_float = "float" in self.type
+        self.is_loose = self.kind in ("loose", "scoped")
         self.index = "int64" if self.type == "int64" else "int32"
         self.extent = Extent("n") if self.kind == "symbolic" else None
         self.element = self.type + ("x%d" % self.lanes if self.lanes > 1 else "")
         self.parts = {}  # elements of buffers, under the names by which a block matches them
         self.types = {}  # of buffers that have another type than the element
+        self.used = []  # buffers that a nest of kind scoped uses
 
     # ---- Draws ----
 
@@ -166,6 +171,8 @@ class Function:
         return "%s[%s]" % (name, ", ".join(parts) or "()")
 
     def condition(self, indices):
+        if self.used and self.chance(0.3):  # of an element that blocks beside it may write
+            return "%s < %s" % (self.load(self.random.choice(self.used), indices), self.constant(self.random.randint(0, 4)))
         a, b = self.random.choice(indices), self.random.choice(indices)
         return self.choose(
             (40, "%s < %d" % (a.text, self.random.randint(1, max(1, a.high)))), (15, "%s %% 2 == %d" % (a.text, self.random.randint(0, 1))),
@@ -214,7 +221,7 @@ class Function:
 
     def update(self, target, value):
         """What a step makes of what is there: sums, maxima, and what does not commute."""
-        if self.kind == "loose" and self.type != "bool" and self.chance(0.3):  # in a type that holds more, or less
+        if self.is_loose and self.type != "bool" and self.chance(0.3):  # in a type that holds more, or less
             other = self.choose((3, "int64"), (2, "int8"), (1, "bool"))
             own, new = ('T.Cast("%s", %s)' % ("int64" if other == "bool" else other, text) for text in (target, value))
             made = self.choose((4, "T.max(%s, %s)" % (own, new)), (2, "T.min(%s, %s)" % (own, new)), (4, "%s + %s" % (own, new)), (2, "%s * %s" % (own, new)))
@@ -373,21 +380,21 @@ class Function:
         if len(written) == 2 and plain and self.chance(0.12):
             return self.pair(depth, loops, written, readable)
         self.blocks += 1
-        if self.kind == "loose" and self.chance(0.4):
-            index = self.combined(self.random.choice(loops), loops)
+        if self.is_loose and self.chance(0.4):
+            index = self.named_by_element(loops) if self.used and self.chance(0.3) else self.combined(self.random.choice(loops), loops)
             self.emit(depth, "y%d: T.let[T.%s] = %s" % (self.blocks, self.index, index.text))
             named = Index("y%d" % self.blocks, index.low, index.high, index.of)
             loops = loops[:self.random.randrange(len(loops))] + [named] if self.chance(0.3) else loops + [named]
         self.emit(depth, 'with T.sblock("b%d"):' % self.blocks)
         depth += 1
-        loose = self.kind == "loose" and self.chance(0.5)
+        loose = self.is_loose and self.chance(0.5)
         indices, spatial, reduces = (loops, loops, False) if loose else self.iterations(depth, loops)
         if self.chance(0.15):
             self.emit(depth, "T.where(%s)" % self.predicate(loops))
         own, targets = spatial if reduces and spatial and self.chance(0.85) else indices, []
         has_init = reduces and self.chance(0.75)
         if self.chance(0.06) and self.lanes == 1 and not any(self.extent is extent for name in readable for extent in self.names[name]):
-            named = sorted({DATA, *readable, *([] if has_init else written)})
+            named = sorted({DATA, *readable, *self.used, *([] if has_init else written)})
             self.emit(depth, "T.reads(%s)" % ", ".join("%s[%s]" % (name, ", ".join("0:%s" % extent for extent in self.names[name])) for name in named))
             for name in readable:
                 element = self.matched(depth, name, self.access(name, indices), 0.5, 3) if name != DATA else name
@@ -423,6 +430,10 @@ class Function:
                 del self.lines[at[0]]
         self.parts = {}
 
+    def named_by_element(self, loops):
+        """An index that an element of the buffers which the nest uses gives."""
+        return Index(self.element_as_extent(loops), 0, 3)
+
     def ramp(self, name, indices):
         """Four elements of the buffer, whose last index steps by one, two, or back."""
         shape, index = self.names[name], self.random.choice(indices)
@@ -452,6 +463,9 @@ class Function:
         if isinstance(extent, Extent):
             self.emit(depth, "for %s in range(%s):" % (name, extent))
             return Index(name, 0, MOST - 1, extent)
+        if isinstance(extent, str):  # an element, at most 3
+            self.emit(depth, "for %s in range(%s):" % (name, extent))
+            return Index(name, 0, 2)
         ends = [self.number(low)] * (low != 0) + [self.number(low + extent)]
         self.emit(depth, "for %s in range(%s):" % (name, ", ".join(ends)))
         return Index(name, low, low + extent - 1)
@@ -468,7 +482,26 @@ class Function:
             inner.append(Index("w%d" % at, loop.low, loop.high, loop.of))
         if self.chance(0.15):
             self.emit(depth + 1, "T.where(%s)" % self.predicate(loops))
+        if self.kind == "scoped" and self.chance(0.4):
+            own = self.allocated(depth + 1, inner, self.used)
+            at = self.loop(depth + 1, 0, 4)
+            self.emit(depth + 2, 'with T.sblock("b%dl"):' % self.blocks)
+            self.emit(depth + 3, "v0 = T.axis.spatial(%s, %s)" % (self.number(4), at.text))
+            self.emit(depth + 3, "%s[v0] = %s" % (own, self.value(inner + [Index("v0", 0, 3)], [name for name in self.used if name != own])))
+            self.local = own
         return depth + 2, inner + [self.loop(depth + 1, 0, self.random.choice([2, 3, 4]))]
+
+    def element_as_extent(self, loops):
+        """An element of the buffers that the nest uses as the number of a loop's iterations, from 0 to 3."""
+        element = 'T.Cast("%s", %s)' % (self.index, self.load(self.random.choice(self.used), loops))
+        return "T.min(T.max(%s, %s), %s)" % (element, self.number(0), self.number(3))
+
+    def allocated(self, depth, loops, readable):
+        """A buffer of the block, which is filled there."""
+        name = "L%d" % self.blocks
+        self.names[name] = (4,)
+        self.emit(depth, '%s = T.sblock_alloc_buffer((4,), "%s")' % (name, self.element))
+        return name
 
     def beside(self, depth, loops, written, readable):
         """A store that stands in no block."""
@@ -487,17 +520,29 @@ class Function:
             low = self.choose((90, 0), (3, 1), (1, -1), (1, -2), (1, -extent)) if not isinstance(extent, Extent) else 0
             loops.append(self.loop(depth, low, extent))
             depth += 1
-        if self.chance(0.06):
+        scoped, self.local = self.kind == "scoped", None
+        self.used = sorted({*written, *readable}) if scoped else []
+        if scoped and self.chance(0.2):
+            loops.append(self.loop(depth, 0, self.element_as_extent(loops)))
+            depth += 1
+        if self.chance(0.2 if scoped else 0.06):
             self.emit(depth, "if %s:" % self.condition(loops))
             depth += 1
-        if self.chance(0.06):
+        if self.chance(0.15 if scoped else 0.06):
             depth, loops = self.around(depth, loops)
+            if self.local:
+                readable = readable + [self.local] * 2
         count = self.choose((6, 1), (2, 2), (0.7, 3))
         for _ in range(count):
             inner = [self.loop(depth, 0, self.random.choice([2, 3, 4]))] if count > 1 and self.chance(0.15) else []
-            if self.kind == "loose" and self.chance(0.12):
+            if scoped and self.chance(0.1):
+                inner.append(self.loop(depth + len(inner), 0, self.element_as_extent(loops + inner)))
+            if self.is_loose and self.chance(0.25 if scoped else 0.12):
                 self.beside(depth + len(inner), loops + inner, written, readable)
             self.block(depth + len(inner), loops + inner, written, readable)
+            if scoped and self.chance(0.25):
+                self.beside(depth + len(inner), loops + inner, written, readable)
+        self.used = []
 
     def over(self, name):
         """A block with an iteration for each element of a buffer: its depth, its iterations, and the element."""
@@ -592,7 +637,7 @@ class Function:
         head.append('        %s = T.match_buffer(p_%s, %s, "%s"%s)' % (name, name, shape, type, layout))
 
 
-KINDS = ["plain", "loose", "views", "floats", "special", "vectors", "symbolic", "strided", "small", "mixed"]
+KINDS = ["plain", "loose", "scoped", "views", "floats", "special", "vectors", "symbolic", "strided", "small", "mixed"]
 
 
 def main(folder, count, seed, kinds):

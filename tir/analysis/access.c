@@ -1,5 +1,6 @@
 #include "analysis.h"
 #include "loads.h"
+#include "outside.h"
 
 #include <stdlib.h>
 
@@ -159,8 +160,8 @@ struct tir_access tir_access_of(const struct tir *ir, tir_block block, tir_buffe
   return a;
 }
 
-/* What the statement itself does with the buffer. */
-static struct tir_access access_at(struct tir *ir, tir_block block, tir_stmt s, tir_buffer buffer) {
+struct tir_access tir_own_use_at(struct tir *ir, tir_block block, tir_stmt s, tir_buffer buffer) {
+  MS_CHECK(!tir_is(ir, s, TIR_LOOP) && !tir_is(ir, s, TIR_BLOCK));
   struct tir_access a = {.block = block, .at = s};
   const struct tir_stmt_node n = *tir_stmt_at(ir, s);
   tir_expr own[4];
@@ -175,15 +176,9 @@ static struct tir_access access_at(struct tir *ir, tir_block block, tir_stmt s, 
   return a;
 }
 
-bool tir_next_own_use(struct tir *ir, tir_block block, tir_buffer buffer, tir_stmt after, struct tir_access *out) {
+bool tir_may_use_outside(const struct tir *ir, tir_block block, tir_buffer buffer) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
-  if (needs_no_region(ir, block, buffer) && !tir_buffer_at(ir, buffer)->undeclared) return false;
-  for (tir_stmt s = tir_next(ir, after ? after : block, block); s; s = tir_next_in_scope(ir, s, block)) {
-    if (tir_is(ir, s, TIR_LOOP) || tir_is(ir, s, TIR_BLOCK)) continue;
-    *out = access_at(ir, block, s, buffer);
-    if (out->reads || out->writes) return true;
-  }
-  return false;
+  return !needs_no_region(ir, block, buffer) || tir_buffer_at(ir, buffer)->undeclared;
 }
 
 bool tir_matches_part_of(const struct tir *ir, tir_block block, tir_buffer buffer) {
@@ -250,9 +245,13 @@ static bool visit_users(struct tir *ir, tir_buffer buffer, tir_block scope, stru
       c.other = access_below(ir, b, scope, buffer);
       if (is_undeclared_conflict(&own, &c.other) && !visitor->visit(ir, visitor->context, &c)) return false;
     }
-  if (!lists[2] || own.block == scope) return true;
-  for (tir_stmt s = TIR_NONE; tir_next_own_use(ir, scope, buffer, s, &c.other); s = c.other.at)
-    if ((own.writes || c.other.writes) && !visitor->visit(ir, visitor->context, &c)) return false;
+  if (own.block == scope || !tir_may_use_outside(ir, scope, buffer)) return true;
+  struct tir_outside_use use;
+  for (tir_stmt s = TIR_NONE; tir_next_outside_use(ir, scope, buffer, TIR_NONE, s, &use); s = use.at) {
+    if (use.places || !(own.writes || use.writes)) continue; /* places: moved blocks ask of these themselves */
+    c.other = tir_own_use_at(ir, scope, use.at, buffer);
+    if (!visitor->visit(ir, visitor->context, &c)) return false;
+  }
   return true;
 }
 

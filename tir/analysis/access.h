@@ -15,14 +15,14 @@
  * whose regions do not declare the use; TIR_NONE: all of them do. */
 struct tir_access {
   tir_block block, around;
-  tir_stmt at; /* the block; or the statement of it of which alone this is said: tir_next_own_use */
+  tir_stmt at; /* the block; or the statement of it of which alone this is said: tir_own_use_at */
   bool reads, writes, declares_reads, declares_writes;
 };
 struct tir_access tir_access_of(const struct tir *ir, tir_block block, tir_buffer buffer);
-/* The next statement of the block after `after` (TIR_NONE: the first) that uses the buffer and is no loop, no block and
- * in none: what it does with the buffer. False: there is none. What ranges, bindings and predicates load is found by
- * loads.h. */
-bool tir_next_own_use(struct tir *ir, tir_block block, tir_buffer buffer, tir_stmt after, struct tir_access *out);
+/* What a statement of the block, no loop and no block, does with the buffer itself. outside.h goes through them. */
+struct tir_access tir_own_use_at(struct tir *ir, tir_block block, tir_stmt s, tir_buffer buffer);
+/* Statements of the block that are in no block may use the buffer. */
+bool tir_may_use_outside(const struct tir *ir, tir_block block, tir_buffer buffer);
 /* The block matches a part of the buffer, which its body uses under another name. */
 bool tir_matches_part_of(const struct tir *ir, tir_block block, tir_buffer buffer);
 /* What a user annotated of a buffer is the buffer's mark: regions of other blocks are made of annotated ones. Marks the

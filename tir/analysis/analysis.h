@@ -47,6 +47,12 @@ bool tir_check_stage_pipeline(struct tir *ir, tir_block scope, ms_error *err);
 /* Whether what `consumer` reads of earlier children of its scope is covered by what they write. Found once, like the
  * above; a block that came after its scope was looked at was made by a primitive, and is covered. */
 bool tir_has_region_cover(struct tir *ir, tir_block consumer, tir_block scope);
+/* The same of one buffer, as far as that is told apart: of blocks that were made of others. */
+bool tir_covers_buffer(struct tir *ir, tir_block consumer, tir_block scope, tir_buffer buffer);
+/* A block made of another, of which it reads what that read in the scope: it is covered there if that was. */
+void tir_inherit_cover(struct tir *ir, tir_block made, tir_block from, tir_block scope);
+/* Forgets whether the block is covered: it has come into another scope. */
+void tir_forget_cover(struct tir *ir, tir_block block);
 bool tir_reads_are_covered(struct tir *ir, tir_block consumer, tir_block scope); /* the same as it now stands */
 /* A use of a buffer at a statement of the scope, in terms of the loops around it: min and extent a dimension, of which
  * only what a predicate (TIR_NONE: true) allows for. Whether it is covered as the region of a block there would be. */

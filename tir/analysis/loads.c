@@ -508,11 +508,3 @@ bool tir_is_placed_by_loads(struct tir *ir, tir_block block) {
     if (tir_scope_loads(ir, s, TIR_NONE, NULL, 0)) return true;
   return false;
 }
-
-tir_stmt tir_first_load_by_scope(struct tir *ir, tir_buffer buffer, tir_block scope, tir_stmt after) {
-  MS_CHECK(tir_is(ir, scope, TIR_BLOCK));
-  bool may_load = ir->indirect || tir_buffer_at(ir, buffer)->undeclared;
-  for (tir_stmt s = may_load ? tir_after(ir, after, scope) : TIR_NONE; s; s = tir_next_in_scope(ir, s, scope))
-    if (tir_scope_loads(ir, s, buffer, NULL, 0)) return s;
-  return TIR_NONE;
-}

@@ -57,9 +57,6 @@ bool tir_is_load_inside(struct tir *ir, tir_expr load);
 uint32_t tir_scope_loads(struct tir *ir, tir_stmt s, tir_buffer buffer, tir_expr *out, uint32_t most);
 /* It does so at the block, or at a loop around it. */
 bool tir_is_placed_by_loads(struct tir *ir, tir_block block);
-/* The first statement of the scope, after the statement and what is in it, at which it does so; TIR_NONE: there is
- * none. */
-tir_stmt tir_first_load_by_scope(struct tir *ir, tir_buffer buffer, tir_block scope, tir_stmt after);
 /* e uses the buffer in another way than by loading single elements: a data pointer, a slice, a vector, a predicated
  * load. */
 bool tir_uses_opaquely(struct tir *ir, tir_expr e, tir_buffer buffer);

@@ -79,7 +79,7 @@ static bool is_covered(struct tir *ir, tir_block consumer, struct tir_region reg
 }
 
 /* Of tir_block_record.facts. */
-enum { PIPELINE = 1, NO_PIPELINE = 2, COVERED = 4, NOT_COVERED = 8 };
+enum { PIPELINE = 1, NO_PIPELINE = 2, COVERED = 4, NOT_COVERED = 8, INHERITED = 16 };
 
 bool tir_reads_are_covered(struct tir *ir, tir_block consumer, tir_block scope) {
   MS_CHECK(tir_is(ir, consumer, TIR_BLOCK) && tir_is(ir, scope, TIR_BLOCK));
@@ -112,6 +112,22 @@ void tir_note_uncovered(struct tir *ir, tir_block consumer, tir_block scope) {
   s->facts = (s->facts & ~(uint32_t)PIPELINE) | NO_PIPELINE;
 }
 
+void tir_inherit_cover(struct tir *ir, tir_block made, tir_block from, tir_block scope) {
+  if (!(tir_block_at(ir, from)->facts & NOT_COVERED)) return;
+  tir_note_uncovered(ir, made, scope);
+  tir_block_at(ir, made)->facts |= INHERITED;
+}
+
+bool tir_covers_buffer(struct tir *ir, tir_block consumer, tir_block scope, tir_buffer buffer) {
+  return tir_has_region_cover(ir, consumer, scope) ||
+         (tir_block_at(ir, consumer)->facts & INHERITED && !tir_buffer_at(ir, buffer)->writers);
+}
+
+void tir_forget_cover(struct tir *ir, tir_block block) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
+  tir_block_at(ir, block)->facts &= ~(uint32_t)(COVERED | NOT_COVERED | INHERITED);
+}
+
 void tir_renew_pipeline(struct tir *ir, tir_block scope) {
   MS_CHECK(tir_is(ir, scope, TIR_BLOCK));
   ms_error err;
@@ -120,7 +136,7 @@ void tir_renew_pipeline(struct tir *ir, tir_block scope) {
   tir_block_at(ir, scope)->facts = 0;
   for (tir_stmt s = tir_next(ir, scope, scope); s; s = tir_next_in_scope(ir, s, scope))
     if (tir_is(ir, s, TIR_BLOCK))
-      tir_block_at(ir, s)->facts &= ~(uint32_t)(COVERED | NOT_COVERED); /* of its own scope */
+      tir_block_at(ir, s)->facts &= ~(uint32_t)(COVERED | NOT_COVERED | INHERITED); /* of its own scope */
   tir_check_stage_pipeline(ir, scope, &err);
 }
 

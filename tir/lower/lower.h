@@ -126,7 +126,8 @@ tir_expr lower_assume_choices(struct tir *ir, tir_expr e, const tir_expr *known,
 typedef tir_expr map_node(struct tir *ir, void *data, tir_expr before, tir_expr made);
 void lower_map(struct tir *ir, tir_stmt top, uint32_t flags, map_node *map, void *data);
 
-/* Calls visit for every load and store below `top`, with the statement it is in. */
+/* Calls visit for every load and store below `top`, with the statement it is in: a block, where it says where that
+ * runs. */
 typedef void visit_access(struct tir *ir, void *data, tir_stmt s, const struct access *access, bool writes);
 void lower_visit(struct tir *ir, tir_stmt top, visit_access *visit, void *data);
 /* Whether an expression of statement s or one below it uses the buffer. */

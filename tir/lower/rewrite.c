@@ -187,9 +187,20 @@ static bool visit_load(void *data, tir_expr e) {
   return (tir_at(v->ir, e)->flags & (TIR_HAS_LOAD | TIR_HAS_CALL)) != 0;
 }
 
+/* What is loaded to say where the block runs. */
+static void visit_place(struct visiting *v, tir_block block) {
+  struct tir *ir = v->ir;
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+    tir_walk_expr(ir, ir->iters.at[i].binding, visit_load, v);
+  if (tir_as(ir, block, TIR_BLOCK)->block.predicate)
+    tir_walk_expr(ir, tir_as(ir, block, TIR_BLOCK)->block.predicate, visit_load, v);
+}
+
 void lower_visit(struct tir *ir, tir_stmt top, visit_access *visit, void *data) {
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
     struct visiting v = {ir, visit, data, s};
+    if (tir_is(ir, s, TIR_BLOCK)) visit_place(&v, s);
     tir_expr all[4];
     uint32_t count = tir_stmt_exprs(ir, s, all);
     for (uint32_t i = 0; i < count; i++) tir_walk_expr(ir, all[i], visit_load, &v);
@@ -212,12 +223,21 @@ static bool views_buffer(const struct tir *ir, tir_stmt s, tir_buffer buffer) {
   return false;
 }
 
+static bool places_by_buffer(const struct tir *ir, tir_stmt s, tir_buffer buffer) {
+  if (!tir_is(ir, s, TIR_BLOCK)) return false;
+  tir_expr predicate = tir_as(ir, s, TIR_BLOCK)->block.predicate;
+  struct tir_span iters = tir_block_at(ir, s)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+    if (tir_uses_buffer(ir, ir->iters.at[i].binding, buffer)) return true;
+  return predicate && tir_uses_buffer(ir, predicate, buffer);
+}
+
 bool lower_uses_buffer(const struct tir *ir, tir_stmt top, tir_buffer buffer) {
   assert(tir_is_buffer(ir, buffer));
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
     tir_expr all[4] = {TIR_NONE};
     uint32_t count = tir_stmt_exprs(ir, s, all);
-    if (views_buffer(ir, s, buffer)) return true;
+    if (views_buffer(ir, s, buffer) || places_by_buffer(ir, s, buffer)) return true;
     for (uint32_t i = 0; i < count; i++)
       if (all[i] && tir_uses_buffer(ir, all[i], buffer)) return true;
     const struct tir_stmt_node *n = tir_stmt_at(ir, s);

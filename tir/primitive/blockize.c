@@ -20,6 +20,7 @@
 #include "tir/analysis/loads.h"
 #include "tir/analysis/order/iteration_order.h"
 #include "tir/analysis/order/order.h"
+#include "tir/analysis/outside.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -180,6 +181,28 @@ static bool check_inner(struct tir *ir, const struct tir_blockize_plan *plan, ms
                                 tir_block_name(ir, plan->block));
 }
 
+/* Nothing in the new block writes what says how often its loops run, or where its block does; and of a buffer that the
+ * block declares it is not known which elements the new one, which declares what loops in it load, would read. */
+static bool check_loads(struct tir *ir, const struct tir_blockize_plan *plan, ms_error *err) {
+  const struct tir_block_record *r = tir_block_at(ir, plan->block);
+  tir_expr loads[TIR_MOST_BLOCKIZED];
+  if (!ir->indirect) return true;
+  for (uint32_t l = 0; l <= plan->inner_count; l++) {
+    tir_stmt s = l ? plan->loops[l - 1] : plan->block;
+    uint32_t count = tir_scope_loads(ir, s, TIR_NONE, loads, TIR_MOST_BLOCKIZED);
+    if (!tir_check_place_steady(ir, s, plan->inner_count ? plan->loops[plan->inner_count - 1] : plan->block, err))
+      return false;
+    for (uint32_t i = 0; i < count && i < TIR_MOST_BLOCKIZED; i++) {
+      tir_buffer buffer = tir_at(ir, loads[i])->ref;
+      if (count <= TIR_MOST_BLOCKIZED && !tir_has_region_of(ir, r->reads, buffer)) continue;
+      return tir_refuse(ir, err, MS_LOOP_RANGE_DEPENDS, s,
+                        "where block `%s` runs depends on `%s`, of which it reads a part",
+                        tir_block_name(ir, plan->block), tir_buffer_name(ir, buffer));
+    }
+  }
+  return true;
+}
+
 bool tir_check_division(struct tir *ir, tir_block block, tir_stmt top, bool preserve_unit_iters,
                         struct tir_blockize_plan *plan, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
@@ -200,8 +223,8 @@ bool tir_check_division(struct tir *ir, tir_block block, tir_stmt top, bool pres
     return tir_refuse(ir, err, MS_BLOCKIZE_NOT_DIVISIBLE, block,
                       "the bindings of block `%s` are not divided by the loops from here on",
                       tir_block_name(ir, block));
-  return check_inner(ir, plan, err) && check_ranges(ir, plan, count, err) && check_init(ir, plan, err) &&
-         check_steps(ir, plan, err);
+  return check_inner(ir, plan, err) && check_ranges(ir, plan, count, err) && check_loads(ir, plan, err) &&
+         check_init(ir, plan, err) && check_steps(ir, plan, err);
 }
 
 /* The statement is the block, or loops around it and nothing else. */
@@ -460,6 +483,8 @@ tir_block tir_edit_blockize(struct tir *ir, struct tir_blockize_plan *plan) {
   tir_as(ir, outer, TIR_BLOCK)->block.predicate = plan->predicates[0];
   relax_regions(ir, plan, outer, &made);
   tir_wrap(ir, nest, outer);
+  tir_inherit_cover(ir, outer, block, tir_parent_block(ir, outer));
+  tir_forget_cover(ir, block);
   if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return outer;
   make_init(ir, plan, outer);
   read_what_is_updated(ir, block);
@@ -591,6 +616,8 @@ static tir_block edit_group(struct tir *ir, const struct group *g, struct iterat
   for (uint32_t i = 0; i < g->count; i++) {
     tir_detach(ir, g->nests[i]);
     tir_append(ir, outer, TIR_BODY, g->nests[i]);
+    tir_inherit_cover(ir, outer, g->plans[i].block, tir_parent_block(ir, outer));
+    tir_forget_cover(ir, g->plans[i].block);
   }
   return outer;
 }

@@ -14,6 +14,7 @@
 #include "copy_stage.h"
 #include "loops.h"
 #include "tir/analysis/loads.h"
+#include "tir/analysis/outside.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -268,7 +269,7 @@ static bool check(struct tir *ir, tir_block block, const char *storage, int thre
       return tir_refuse(ir, err, MS_TOO_LARGE, block, "block `%s` computes too much", tir_block_name(ir, block));
     if (tir_is(ir, s, TIR_STORE)) sort_by_size(ir, plan);
   }
-  return check_chosen(ir, plan, err);
+  return check_chosen(ir, plan, err) && tir_check_places_steady(ir, block, plan->before, err);
 }
 
 /* ---- Edit ---- */

@@ -83,7 +83,7 @@ static void plan_input(struct tir *ir, struct plan *plan, tir_block block) {
 static bool check_cover(struct tir *ir, const struct tir_cache_plan *plan, ms_error *err) {
   for (uint32_t u = tir_buffer_at(ir, plan->buffer)->readers; u; u = ir->uses.at[u].next) {
     tir_block b = ir->uses.at[u].block;
-    if (tir_scope_of(ir, b) != plan->scope || tir_has_region_cover(ir, b, plan->scope)) continue;
+    if (tir_scope_of(ir, b) != plan->scope || tir_covers_buffer(ir, b, plan->scope, plan->buffer)) continue;
     return tir_refuse(ir, err, MS_READS_NOT_COVERED, b, "block `%s` reads more than is written before it",
                       tir_block_name(ir, b));
   }

@@ -4,6 +4,7 @@
 #include "copy_stage.h"
 #include "inline.h"
 #include "tir/analysis/loads.h"
+#include "tir/analysis/outside.h"
 #include "tir/arith/iter_map.h"
 #include "tir/arith/linear.h"
 
@@ -145,14 +146,13 @@ static tir_stmt loop_around_both(const struct tir *ir, tir_block scope, tir_stmt
 
 bool tir_check_early_loads(struct tir *ir, const struct tir_cache_plan *plan, tir_block writer, ms_error *err) {
   assert(tir_scope_of(ir, writer) == plan->scope);
-  if (!ir->indirect && !tir_buffer_at(ir, plan->buffer)->undeclared) return true;
   tir_stmt place = parent_of_place(ir, plan);
-  for (tir_stmt s = tir_next(ir, plan->scope, plan->scope); s && s != writer;
-       s = tir_next_in_scope(ir, s, plan->scope)) {
-    tir_stmt loop = loop_around_both(ir, plan->scope, s, writer);
-    if (!loop || loop == place || tir_is_below(ir, place, loop)) continue;
-    if (tir_scope_loads(ir, s, plan->buffer, NULL, 0))
-      return tir_refuse(ir, err, MS_CACHE_READ_EARLIER, s,
+  struct tir_outside_use use;
+  for (tir_stmt s = TIR_NONE; tir_next_outside_use(ir, plan->scope, plan->buffer, TIR_NONE, s, &use); s = use.at) {
+    if (use.at == writer || tir_compare_position(ir, use.at, writer) > 0) break;
+    tir_stmt loop = loop_around_both(ir, plan->scope, use.at, writer);
+    if (loop && loop != place && !tir_is_below(ir, place, loop))
+      return tir_refuse(ir, err, MS_CACHE_READ_EARLIER, use.at,
                         "`%s` reads buffer `%s` outside of blocks before block `%s` writes it",
                         tir_block_name(ir, plan->scope), tir_buffer_name(ir, plan->buffer), tir_block_name(ir, writer));
   }

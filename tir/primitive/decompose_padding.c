@@ -15,6 +15,7 @@
 #include "tir/analysis/analysis.h"
 #include "tir/analysis/loads.h"
 #include "tir/analysis/order/iteration_order.h"
+#include "tir/analysis/outside.h"
 #include "tir/arith/affine.h"
 
 #include <stdlib.h>
@@ -166,7 +167,7 @@ static bool check(struct tir *ir, tir_block block, tir_loop loop, struct plan *p
     return refuse(ir, block, "may write an element in several iterations", err);
   find_condition(ir, block, plan);
   if (!plan->condition) return refuse(ir, block, "is always in bounds", err);
-  return find_bounds(ir, block, plan, err);
+  return tir_check_places_steady(ir, block, loop, err) && find_bounds(ir, block, plan, err);
 }
 
 /* ---- Edit: the constant ---- */

@@ -6,15 +6,17 @@
  *           iterations; the ranges of the loops copied do not depend on loops that are not; the init touches no buffer
  *           that the block itself allocates or matches, and reads none that another block below the loop writes; no
  *           other block below the loop writes what the reduction does, or reads more of it than is complete by then;
- *           no loop or iteration around the scope reduces in the block.
+ *           no loop or iteration around the scope reduces in the block; nor does the scope use it outside of blocks
+ *           there, and what says how often the loops run, and where the block does, is not written below the loop.
  * After:    before the loop, copies of it and of the loops inside it that stand in spatial bindings, named i_init, and
  *           in them the block NAME_init with the spatial iterations, the annotations and the writes of the reduction.
- *           Its predicate is the reduction's where the other loops start, as far as spatial bindings need it. The
+ *           Its predicate is the reduction's where the other loops start. The
  *           reduction is NAME_update, without init; it reads what it writes as well.
  * Forward:  nothing dies: the reduction keeps its id as NAME_update. */
 #include "loops.h"
 #include "tir/analysis/analysis.h"
 #include "tir/analysis/order/iteration_order.h"
+#include "tir/analysis/outside.h"
 #include "tir/arith/affine.h"
 
 #include <stdlib.h>
@@ -84,55 +86,15 @@ static bool uses_left(const struct tir *ir, const struct plan *plan, tir_expr e)
   return tir_uses_any_loop(ir, e, plan->loops, plan->left);
 }
 
-/* What the block says to write is in the buffers for all values of its iterations. */
-static bool writes_within(const struct tir *ir, tir_block block) {
-  struct tir_span writes = tir_block_at(ir, block)->writes;
-  for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
-    struct tir_region r = ir->regions.at[i];
-    for (uint32_t d = 0; d < tir_buffer_at(ir, r.buffer)->rank; d++) {
-      const struct tir_expr_node *min = tir_at(ir, ir->operands.at[r.ranges + 2 * d]);
-      const struct tir_expr_node *extent = tir_at(ir, ir->operands.at[r.ranges + 2 * d + 1]);
-      const struct tir_expr_node *shape = tir_at(ir, ir->operands.at[tir_buffer_at(ir, r.buffer)->shape + d]);
-      if (shape->kind == TIR_INT_IMM && extent->kind == TIR_INT_IMM &&
-          (min->lo < 0 || min->hi > shape->imm - extent->imm))
-        return false;
-    }
-  }
-  return true;
-}
-
-/* The spatial bindings stay in their domains whatever the predicate says, and what is written in the buffers. */
-static bool is_within(const struct tir *ir, tir_block block) {
-  struct tir_span iters = tir_block_at(ir, block)->iters;
-  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
-    if (ir->iters.at[i].kind != TIR_SPATIAL) continue;
-    const struct tir_expr_node *binding = tir_at(ir, ir->iters.at[i].binding);
-    struct tir_var_node v = ir->vars.at[ir->iters.at[i].var];
-    if (!tir_is_int(ir, v.min) || !tir_is_int(ir, v.extent)) return false;
-    int64_t min = tir_at(ir, v.min)->imm, extent = tir_at(ir, v.extent)->imm;
-    if (binding->lo < min || binding->hi > tir_sat_add(min, extent - 1)) return false;
-  }
-  return writes_within(ir, block);
-}
-
-/* Of a loop around both the init and its update. */
-static bool is_outer(const struct tir *ir, const void *context, tir_var v) {
-  const struct plan *plan = context;
-  return tir_var_at(ir, v)->kind == TIR_VAR_LOOP &&
-         !tir_uses_any_loop(ir, tir_var_expr(ir, v), plan->loops, plan->count);
-}
-
 /* What of a predicate the init runs under: the reduction's first iteration, which is where all loops that are left
- * start. A conjunct that they stand in may go where it guards reductions only; not one that decides in which
- * iterations of the loops around both the block runs, since the init would then run in others too. */
-static tir_expr predicate_of_init(struct tir *ir, const struct plan *plan, tir_expr e, bool within) {
+ * start. */
+static tir_expr predicate_of_init(struct tir *ir, const struct plan *plan, tir_expr e) {
   const struct tir_expr_node *n = tir_at(ir, e);
   if (n->kind == TIR_AND) {
-    tir_expr right = n->b, left = predicate_of_init(ir, plan, n->a, within);
-    return tir_and(ir, left, predicate_of_init(ir, plan, right, within));
+    tir_expr right = n->b, left = predicate_of_init(ir, plan, n->a);
+    return tir_and(ir, left, predicate_of_init(ir, plan, right));
   }
-  if (!uses_left(ir, plan, e)) return e;
-  return within && !tir_any_var(ir, e, is_outer, plan) ? TIR_NONE : tir_subst(ir, e);
+  return uses_left(ir, plan, e) ? tir_subst(ir, e) : e;
 }
 
 static bool find_predicate(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
@@ -142,7 +104,7 @@ static bool find_predicate(struct tir *ir, tir_block block, struct plan *plan, m
       const struct tir_stmt_node *n = tir_stmt_at(ir, plan->loops[i]);
       tir_subst_var(ir, n->loop.var, n->loop.min);
     }
-    plan->predicate = predicate_of_init(ir, plan, plan->predicate, is_within(ir, block));
+    plan->predicate = predicate_of_init(ir, plan, plan->predicate);
     tir_subst_clear(ir);
   }
   bool depends = plan->predicate && uses_left(ir, plan, plan->predicate);
@@ -176,9 +138,9 @@ static tir_stmt find_writer(const struct moved_init *m, tir_buffer buffer) {
       tir_block b = m->ir->uses.at[u].block;
       if (is_moved_past(m, b) && (l == 0 || tir_access_of(m->ir, b, buffer).writes)) return b;
     }
-  struct tir_access own;
-  for (tir_stmt s = TIR_NONE; tir_next_own_use(m->ir, m->scope, buffer, s, &own); s = own.at)
-    if (own.writes && is_moved_past(m, own.at)) return own.at;
+  struct tir_outside_use use;
+  for (tir_stmt s = TIR_NONE; tir_next_outside_use(m->ir, m->scope, buffer, m->loop, s, &use); s = use.at)
+    if (use.writes) return use.at;
   return TIR_NONE;
 }
 
@@ -234,16 +196,14 @@ static bool check_users(struct tir *ir, tir_block block, tir_block scope, tir_lo
   return true;
 }
 
-/* Nor does a statement below the loop that stands in no block of the scope. */
+/* Nor does the scope itself below the loop. */
 static bool check_scope(struct tir *ir, tir_block block, tir_block scope, tir_loop loop, tir_buffer buffer,
                         ms_error *err) {
-  struct tir_access own;
-  for (tir_stmt s = TIR_NONE; tir_next_own_use(ir, scope, buffer, s, &own); s = own.at)
-    if (tir_is_below(ir, own.at, loop))
-      return tir_refuse(ir, err, MS_SCOPE_ORDER, own.at,
-                        "`%s` uses `%s` outside of blocks beside block `%s`, whose init would run before",
-                        tir_block_name(ir, scope), tir_buffer_name(ir, buffer), tir_block_name(ir, block));
-  return true;
+  struct tir_outside_use use;
+  return !tir_next_outside_use(ir, scope, buffer, loop, loop, &use) ||
+         tir_refuse(ir, err, MS_SCOPE_ORDER, use.at,
+                    "`%s` uses `%s` outside of blocks beside block `%s`, whose init would run before",
+                    tir_block_name(ir, scope), tir_buffer_name(ir, buffer), tir_block_name(ir, block));
 }
 
 static bool check_beside(struct tir *ir, tir_block block, tir_block scope, tir_loop loop, ms_error *err) {
@@ -263,7 +223,7 @@ static bool check(struct tir *ir, tir_block block, tir_loop loop, struct plan *p
          check_loops_above(ir, block, loop, err) && sort_loops(ir, block, plan, err) &&
          check_steps(ir, block, plan, err) && tir_check_reduces_inside(ir, block, scope, err) &&
          find_predicate(ir, block, plan, err) && check_init_reads(ir, block, scope, loop, err) &&
-         check_beside(ir, block, scope, loop, err);
+         check_beside(ir, block, scope, loop, err) && tir_check_places_steady(ir, block, loop, err);
 }
 
 /* ---- Edit ---- */
@@ -307,6 +267,7 @@ static tir_block edit(struct tir *ir, tir_block block, tir_loop loop, struct pla
   tir_subst_clear(ir);
   if (copied) tir_append(ir, nest[copied - 1], TIR_BODY, init);
   tir_insert_before(ir, loop, copied ? nest[0] : init);
+  tir_inherit_cover(ir, init, block, tir_scope_of(ir, block));
   tir_set_block_name(ir, block, tir_symbol_suffix(ir, tir_block_at(ir, block)->name, "_update"));
   tir_read_what_is_written(ir, block);
   return init;

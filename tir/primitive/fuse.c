@@ -8,6 +8,7 @@
  *           extent 1.
  * Forward:  the old loops are dead. */
 #include "loops.h"
+#include "tir/analysis/outside.h"
 
 static bool check_pair(struct tir *ir, tir_loop outer, tir_loop inner, ms_error *err) {
   tir_stmt at = tir_stmt_at(ir, inner)->parent;
@@ -50,6 +51,7 @@ static bool check(struct tir *ir, const tir_loop *loops, uint32_t count, ms_erro
     for (uint32_t j = 0; j < i; j++)
       if (tir_uses_var(ir, extent, tir_as(ir, loops[j], TIR_LOOP)->loop.var))
         return tir_refuse(ir, err, MS_EXTENT_DEPENDS_ON_LOOP, loops[i], "this loop's extent depends on loop %u", j);
+    if (!tir_check_place_steady(ir, loops[i], loops[0], err)) return false;
   }
   return check_product(ir, loops, count, err);
 }

@@ -3,6 +3,7 @@
 
 #include "buffer.h"
 #include "tir/analysis/loads.h"
+#include "tir/analysis/outside.h"
 
 /* ---- Checks ---- */
 
@@ -115,19 +116,23 @@ bool tir_check_no_range_loads(struct tir *ir, tir_buffer buffer, tir_block write
     return tir_refuse(ir, err, MS_OPAQUE_ACCESS, b, "where block `%s` reads or writes depends on buffer `%s`",
                       tir_block_name(ir, b), tir_buffer_name(ir, buffer));
   }
-  tir_stmt load = writer ? tir_first_load_by_scope(ir, buffer, tir_scope_of(ir, writer), writer) : TIR_NONE;
-  return !load || tir_refuse(ir, err, MS_OPAQUE_ACCESS, load, "where blocks run here depends on buffer `%s`",
-                             tir_buffer_name(ir, buffer));
+  struct tir_outside_use use;
+  tir_block scope = writer ? tir_scope_of(ir, writer) : TIR_NONE;
+  for (tir_stmt s = TIR_NONE; scope && tir_next_outside_use(ir, scope, buffer, TIR_NONE, s, &use); s = use.at)
+    if (use.places || tir_compare_position(ir, use.at, writer) > 0)
+      return tir_refuse(ir, err, MS_OPAQUE_ACCESS, use.at, "where blocks run here depends on buffer `%s`",
+                        tir_buffer_name(ir, buffer));
+  return true;
 }
 
 bool tir_check_blocks_only(struct tir *ir, tir_buffer buffer, tir_block scope, bool reads_too, ms_error *err) {
   assert(tir_is_buffer(ir, buffer) && tir_is(ir, scope, TIR_BLOCK));
-  struct tir_access own;
-  for (tir_stmt s = TIR_NONE; tir_next_own_use(ir, scope, buffer, s, &own); s = own.at)
-    if (own.writes || reads_too)
-      return tir_refuse(ir, err, own.writes ? MS_SEVERAL_WRITERS : MS_OTHER_CONSUMER, scope,
+  struct tir_outside_use use;
+  for (tir_stmt s = TIR_NONE; tir_next_outside_use(ir, scope, buffer, TIR_NONE, s, &use); s = use.at)
+    if (!use.places && (use.writes || reads_too))
+      return tir_refuse(ir, err, use.writes ? MS_SEVERAL_WRITERS : MS_OTHER_CONSUMER, scope,
                         "buffer `%s` is %s in `%s` outside of its blocks", tir_buffer_name(ir, buffer),
-                        own.writes ? "stored to" : "read", tir_block_name(ir, scope));
+                        use.writes ? "stored to" : "read", tir_block_name(ir, scope));
   return true;
 }
 

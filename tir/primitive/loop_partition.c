@@ -142,6 +142,26 @@ static bool note_load(void *data, tir_expr e) {
   return n->flags & TIR_HAS_LOAD;
 }
 
+/* What a block in the block uses is in its regions, and not in statements that are looked at. */
+static void note_regions(struct accesses *a, struct tir_span regions) {
+  for (uint32_t i = regions.first; i < regions.first + regions.count; i++) {
+    tir_buffer buffer = a->ir->regions.at[i].buffer;
+    for (uint32_t k = 0; k < a->count; k++) a->at[k].mixed |= a->at[k].buffer == buffer;
+    if (a->count < MOST_ON_STACK) a->at[a->count++] = (struct access){buffer, 0, true};
+  }
+}
+
+static void note_inner_block(struct accesses *a, tir_block inner) {
+  const struct tir *ir = a->ir;
+  struct tir_span iters = tir_block_at(ir, inner)->iters;
+  note_regions(a, tir_block_at(ir, inner)->reads);
+  note_regions(a, tir_block_at(ir, inner)->writes);
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+    tir_walk_expr(ir, ir->iters.at[i].binding, note_load, a);
+  if (tir_as(ir, inner, TIR_BLOCK)->block.predicate)
+    tir_walk_expr(ir, tir_as(ir, inner, TIR_BLOCK)->block.predicate, note_load, a);
+}
+
 static void find_accesses(struct tir *ir, tir_block block, struct accesses *out) {
   *out = (struct accesses){.ir = ir};
   struct tir_span matches = tir_block_at(ir, block)->matches;
@@ -161,6 +181,11 @@ static void find_accesses(struct tir *ir, tir_block block, struct accesses *out)
       tir_walk_expr(ir, n.bind.value, note_load, out);
     } else if (n.kind == TIR_EVALUATE) {
       tir_walk_expr(ir, n.evaluate.value, note_load, out);
+    } else if (n.kind == TIR_LOOP) {
+      tir_walk_expr(ir, n.loop.min, note_load, out);
+      tir_walk_expr(ir, n.loop.extent, note_load, out);
+    } else if (n.kind == TIR_BLOCK) {
+      note_inner_block(out, s);
     }
   }
 }

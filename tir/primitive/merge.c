@@ -8,6 +8,7 @@
  * After:    serial loops i_m (i: the loops of the first given) in the place of the nest given last.
  * Forward:  the old loops are dead; blocks live on. */
 #include "loops.h"
+#include "tir/analysis/outside.h"
 
 #include <stdlib.h>
 
@@ -263,6 +264,8 @@ static bool check(struct tir *ir, const tir_loop *loops, struct plan *plan, ms_e
     if (tir_stmt_at(ir, n->loops[0])->list != tir_stmt_at(ir, plan->nests[0].loops[0])->list)
       return tir_refuse(ir, err, MS_MERGE_SCOPE, loops[i], "this loop stands in an init or branch, not all do");
     if (i && !check_extents(ir, &plan->nests[0], n, err)) return false;
+    for (uint32_t l = 0; l < n->depth; l++)
+      if (!tir_check_place_steady(ir, n->loops[l], tir_parent_block(ir, loops[0]), err)) return false;
     if (!find_blocks(ir, loops[i], n->blocks, &n->block_count))
       return tir_refuse(ir, err, MS_MERGE_BODY, loops[i], "more than loops and blocks is in this loop");
   }

@@ -13,6 +13,7 @@
  * Forward:  nothing dies: loops keep their places. */
 #include "copy_stage.h"
 #include "tir/analysis/loads.h"
+#include "tir/analysis/outside.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -354,7 +355,12 @@ static bool check_others(struct tir *ir, tir_block block, const struct plan *pla
   for (uint32_t i = 0; i < plan->padded_count; i++) {
     const struct tir_buffer_node *n = tir_buffer_at(ir, plan->padded[i].buffer);
     uint32_t lists[] = {n->writers, plan->padded[i].write ? n->readers : TIR_NONE};
+    struct tir_outside_use use;
     if (!tir_check_declared_below(ir, plan->padded[i].buffer, plan->top, err)) return false;
+    if (tir_next_outside_use(ir, plan->scope, plan->padded[i].buffer, plan->top, TIR_NONE, &use))
+      return tir_refuse(
+          ir, err, MS_SCOPE_ORDER, use.at, "between the copy and block `%s`, `%s` uses buffer `%s` outside of blocks",
+          tir_block_name(ir, block), tir_block_name(ir, plan->scope), tir_buffer_name(ir, plan->padded[i].buffer));
     for (int list = 0; list < 2; list++)
       for (uint32_t u = lists[list]; u; u = ir->uses.at[u].next) {
         tir_block b = ir->uses.at[u].block;

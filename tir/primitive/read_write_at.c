@@ -17,6 +17,7 @@
 #include "loops.h"
 #include "tir/analysis/loads.h"
 #include "tir/analysis/order/order.h"
+#include "tir/analysis/outside.h"
 
 #include <string.h>
 
@@ -132,10 +133,11 @@ static bool check_declared(struct tir *ir, const struct plan *plan, tir_block bl
 /* The blocks below one statement of the loop's body. */
 static bool look_below(struct tir *ir, struct plan *plan, tir_stmt top, bool *reads, bool *writes, ms_error *err) {
   tir_buffer buffer = plan->cache.buffer;
+  struct tir_outside_use use;
+  if (tir_next_outside_use(ir, plan->cache.scope, buffer, top, TIR_NONE, &use)) /* in no region */
+    return tir_refuse(ir, err, MS_AT_REGION, use.at, "below the loop, `%s` uses `%s` outside of its blocks",
+                      tir_block_name(ir, plan->cache.scope), tir_buffer_name(ir, buffer));
   for (tir_stmt s = top; s; s = tir_next_in_scope(ir, s, top)) {
-    if (ir->indirect && tir_scope_loads(ir, s, buffer, NULL, 0)) /* in no region */
-      return tir_refuse(ir, err, MS_AT_REGION, s, "below the loop, where blocks run depends on `%s`",
-                        tir_buffer_name(ir, buffer));
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
     if (!check_declared(ir, plan, s, err)) return false;
     struct tir_span own = tir_regions(ir, s, plan->write);

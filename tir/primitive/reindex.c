@@ -17,6 +17,7 @@
 #include "tir/analysis/access.h"
 #include "tir/analysis/loads.h"
 #include "tir/analysis/order/iteration_order.h"
+#include "tir/analysis/outside.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -73,13 +74,9 @@ static bool refuse_scope(struct tir *ir, tir_block block, const struct plan *pla
 
 /* Nor may the scope itself, at a statement of the nest, or where it loads to say in which iterations blocks run. */
 static bool check_scope(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
-  struct tir_access own;
-  for (tir_stmt s = TIR_NONE; tir_next_own_use(ir, plan->scope, plan->buffer, s, &own); s = own.at)
-    if (tir_is_below(ir, own.at, plan->top) && (plan->write || own.writes))
-      return refuse_scope(ir, block, plan, own.at, err);
-  for (tir_stmt s = plan->write && ir->indirect ? plan->top : TIR_NONE;
-       s && (s == plan->top || tir_is_below(ir, s, plan->top)); s = tir_next_in_scope(ir, s, plan->scope))
-    if (tir_scope_loads(ir, s, plan->buffer, NULL, 0)) return refuse_scope(ir, block, plan, s, err);
+  struct tir_outside_use use;
+  for (tir_stmt s = TIR_NONE; tir_next_outside_use(ir, plan->scope, plan->buffer, plan->top, s, &use); s = use.at)
+    if (plan->write || use.writes) return refuse_scope(ir, block, plan, use.at, err);
   return true;
 }
 

@@ -10,6 +10,7 @@
  * Forward:  nothing: loops keep their identity. */
 #include "loops.h"
 #include "tir/analysis/order/iteration_order.h"
+#include "tir/analysis/outside.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -334,6 +335,7 @@ static bool check_blocks(struct tir *ir, const struct plan *plan, tir_loop *tied
 
 static bool check_ranges(struct tir *ir, const struct plan *plan, ms_error *err) {
   for (uint32_t i = 0; i < plan->depth; i++) {
+    if (!tir_check_place_steady(ir, plan->chain[i], plan->chain[0], err)) return false;
     tir_expr min = tir_as(ir, plan->order[i], TIR_LOOP)->loop.min,
              extent = tir_as(ir, plan->order[i], TIR_LOOP)->loop.extent;
     if (!((tir_at(ir, min)->flags | tir_at(ir, extent)->flags) & TIR_HAS_VAR)) continue;

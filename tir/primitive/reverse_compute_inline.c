@@ -23,6 +23,7 @@
 #include "tir/analysis/loads.h"
 #include "tir/analysis/order/iteration_order.h"
 #include "tir/analysis/order/order.h"
+#include "tir/analysis/outside.h"
 #include "tir/arith/affine.h"
 
 #include <stdlib.h>
@@ -358,6 +359,8 @@ static bool add_image(struct tir *ir, struct plan *plan) {
 /* The block goes to where its producer is, and all that uses what is between them is known. */
 static bool check_order(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
   struct tir_transfer to_producer = {.block = block, .scope = plan->scope, .to = plan->producer};
+  for (tir_stmt s = block; s != plan->scope; s = tir_stmt_at(ir, s)->parent)
+    if (!tir_check_place_steady(ir, s, plan->scope, err)) return false;
   return tir_check_declared_around(ir, plan->buffer, plan->scope, err) &&
          tir_check_declared_below(ir, plan->buffer, plan->scope, err) && tir_check_order(ir, &to_producer, err);
 }

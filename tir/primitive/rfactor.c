@@ -17,6 +17,7 @@
 #include "loops.h"
 #include "reduction_body.h"
 #include "tir/analysis/analysis.h"
+#include "tir/analysis/outside.h"
 
 #include <stdlib.h>
 
@@ -201,7 +202,8 @@ static bool check_buffers(struct tir *ir, int factor_axis, struct plan *plan, ms
 static bool check(struct tir *ir, tir_loop loop, int factor_axis, struct plan *plan, ms_error *err) {
   return check_whole(ir, loop, plan, err) && check_loops(ir, loop, plan, err) &&
          tir_find_free_reduction(ir, plan->block, &plan->reduction, err) && find_predicate(ir, plan, err) &&
-         check_buffers(ir, factor_axis, plan, err) && check_affine(ir, plan, err);
+         check_buffers(ir, factor_axis, plan, err) && check_affine(ir, plan, err) &&
+         tir_check_places_steady(ir, plan->block, plan->loops[0], err);
 }
 
 /* ---- Edit ---- */
@@ -463,6 +465,7 @@ static tir_block edit(struct tir *ir, struct plan *plan) {
   tir_block partial = make_partial(ir, plan, buffers);
   tir_append(ir, plan->copies[plan->count - 1], TIR_BODY, partial);
   tir_insert_before(ir, plan->loops[0], plan->copies[0]);
+  tir_inherit_cover(ir, partial, plan->block, plan->scope);
   combine_partials(ir, plan, buffers);
   for (uint32_t i = 0; i < plan->removed_count; i++) tir_kill_alone(ir, plan->removed[i]);
   if (ir->indirect) tir_find_undeclared(ir); /* the block that combines declares the partial results alone */

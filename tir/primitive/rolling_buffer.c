@@ -228,7 +228,8 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, struct plan *
     return refuse_pattern(ir, block, plan, "is not known to be filled in an iteration", err);
   return find_axis(ir, block, plan, err) && check_moving_loops(ir, block, plan, err) &&
          check_readers(ir, block, plan, err) && tir_check_blocks_only(ir, plan->buffer, plan->scope, true, err) &&
-         tir_check_no_opaque_access(ir, plan->buffer, TIR_NONE, err);
+         tir_check_no_opaque_access(ir, plan->buffer, TIR_NONE, err) &&
+         tir_check_no_range_loads(ir, plan->buffer, block, err);
 }
 
 /* ---- Edit ---- */

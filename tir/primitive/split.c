@@ -10,6 +10,7 @@
  * Forward:  the old loop is dead. */
 #include "loops.h"
 #include "tir/analysis/loads.h"
+#include "tir/analysis/outside.h"
 
 #include <stdlib.h>
 
@@ -115,7 +116,7 @@ static bool check(struct tir *ir, tir_loop loop, const tir_expr *factors, uint32
                  : check_symbols(ir, loop, count, open, plan, err)))
     return false;
   if (disable_predication) plan->guarded = false;
-  return true;
+  return tir_check_place_steady(ir, loop, loop, err); /* the new ranges and predicates are evaluated inside */
 }
 
 /* ---- Past the loop's end ---- */
@@ -126,6 +127,12 @@ struct effects {
   const struct tir *ir;
   bool any;
 };
+
+/* The block around `at` declares of the buffer what is loaded now. */
+static bool is_declared_around(const struct tir *ir, tir_stmt at, tir_buffer buffer) {
+  const struct tir_block_record *r = tir_block_at(ir, tir_parent_block(ir, at));
+  return tir_has_region_of(ir, r->reads, buffer) || tir_has_region_of(ir, r->writes, buffer);
+}
 
 /* The scope evaluates e at `at`, where no guard is, and the loop is a longer one. */
 static bool evaluates_as_before(struct tir *ir, tir_var old, tir_var longer, tir_expr e, tir_stmt at) {
@@ -142,7 +149,7 @@ static bool evaluates_as_before(struct tir *ir, tir_var old, tir_var longer, tir
   for (uint32_t i = 0; i < count; i++) {
     struct tir_expr_node n = *tir_at(ir, loads[i]);
     if (!tir_uses_var(ir, loads[i], longer)) continue;
-    if (n.count > MOST_RANK || !tir_is_load_inside(ir, loads[i])) return false;
+    if (n.count > MOST_RANK || !tir_is_load_inside(ir, loads[i]) || is_declared_around(ir, at, n.ref)) return false;
     tir_point_ranges(ir, tir_operands(ir, n.operands), n.count, ranges);
     struct tir_use_at use = {at, n.ref, ranges, TIR_NONE};
     if (!tir_is_covered(ir, &use, tir_parent_block(ir, at))) return false;

@@ -167,7 +167,8 @@ static bool try_linear(const struct trial *t, tir_expr e) {
         __builtin_add_overflow(sum, product, &sum))
       return true;
   }
-  return sum == t->values[e];
+  const struct tir_expr_node *n = tir_at(t->ir, e); /* what data say may wrap around: so does its sum */
+  return sum == t->values[e] || (tir_may_wrap(n->type, n->flags) && wrapped(n->type, sum) == t->values[e]);
 }
 
 /* Tries all expressions on one assignment: values lie within their bounds, and linear forms equal what they stand for.

@@ -3,6 +3,7 @@
 #include "tir/analysis/analysis.h"
 #include "tir/analysis/loads.h"
 #include "tir/analysis/order/order.h"
+#include "tir/analysis/outside.h"
 #include "unit/script.h"
 
 #define ONE_D "A: T.Buffer((8,), \"float32\"), D: T.Buffer((8,), \"float32\")"
@@ -55,9 +56,15 @@ static void holds_what_scopes_use_themselves(void **state) {
   struct tir_access stored = tir_access_of(ir, root, b), loaded = tir_access_of(ir, root, n);
   assert_true(stored.writes && stored.declares_writes && !stored.reads);
   assert_true(loaded.reads && loaded.declares_reads && !loaded.writes);
-  struct tir_access own;
-  assert_true(tir_next_own_use(ir, root, b, TIR_NONE, &own) && own.writes && !own.reads);
-  assert_false(tir_next_own_use(ir, root, b, own.at, &own) || tir_next_own_use(ir, root, n, TIR_NONE, &own));
+  struct tir_outside_use own;
+  assert_true(tir_next_outside_use(ir, root, b, TIR_NONE, TIR_NONE, &own) && own.writes && !own.reads && !own.places);
+  assert_false(tir_next_outside_use(ir, root, b, TIR_NONE, own.at, &own));
+  assert_true(tir_next_outside_use(ir, root, n, TIR_NONE, TIR_NONE, &own) && own.reads && !own.writes && own.places);
+  assert_int_equal(own.at, loop_of(ir, "D", 0));
+  assert_false(tir_next_outside_use(ir, root, n, loop_of(ir, "B", 0), TIR_NONE, &own));
+  assert_true(tir_next_outside_use(ir, root, n, loop_of(ir, "D", 0), TIR_NONE, &own));
+  assert_false(tir_next_outside_use(ir, root, n, own.at, own.at, &own));
+  assert_true(tir_check_places_steady(ir, d, own.at, NULL));
   assert_int_equal(tir_scope_loads(ir, tir_stmt_at(ir, d)->parent, n, NULL, 0), 1);
   assert_true(tir_check_declared_below(ir, b, root, NULL));
   assert_true(tir_has_undeclared_conflict(ir, d, root)); /* with the root's own store */

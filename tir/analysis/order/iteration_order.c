@@ -421,6 +421,15 @@ static tir_block block_around(const struct tir *ir, tir_stmt s, tir_loop bottom)
   return block;
 }
 
+/* What the scope loads to say where the block runs. */
+static void add_placing(struct tir *ir, struct question *q, tir_block b) {
+  tir_stmt around = tir_stmt_at(ir, b)->parent;
+  tir_block block = around == q->bottom ? TIR_NONE : block_around(ir, around, q->bottom);
+  for (uint32_t i = 0; i < tir_block_at(ir, b)->iters.count; i++)
+    add_loads(ir, &q->accesses, around, tir_iters(ir, b)[i].binding, block);
+  add_loads(ir, &q->accesses, around, tir_as(ir, b, TIR_BLOCK)->block.predicate, block);
+}
+
 static void collect(struct tir *ir, struct question *q) {
   for (tir_stmt s = tir_next(ir, q->bottom, q->bottom); s; s = tir_next(ir, s, q->bottom)) {
     tir_expr own[4];
@@ -428,6 +437,7 @@ static void collect(struct tir *ir, struct question *q) {
     struct tir_stmt_node n = *tir_stmt_at(ir, s);
     uint32_t count = tir_stmt_exprs(ir, s, own);
     for (uint32_t i = 0; i < count; i++) add_loads(ir, &q->accesses, s, own[i], block);
+    if (n.kind == TIR_BLOCK) add_placing(ir, q, s);
     if (n.kind == TIR_BLOCK) add_declared(ir, &q->accesses, s, block);
     if (n.kind == TIR_LOOP) {
       if (q->inner_count < MOST_LOOPS) q->inner[q->inner_count] = n.loop.var;

@@ -132,6 +132,24 @@ static bool uses_variable(struct tir *ir, void *context, tir_expr e) {
   return tir_uses_any_var(ir, e, v->at, v->count);
 }
 
+static bool use_variables(struct tir *ir, const struct tir_region *region, const struct variables *v) {
+  for (uint32_t i = 0; i < 2u * tir_buffer_at(ir, region->buffer)->rank; i++)
+    if (tir_uses_any_var(ir, ir->operands.at[region->ranges + i], v->at, v->count)) return true;
+  return false;
+}
+
+/* The block itself, or one in it, evaluates or matches what the variables stand in. */
+static bool any_uses(struct tir *ir, tir_block block, struct variables *v) {
+  for (tir_stmt s = block; s; s = tir_next(ir, s, block)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    if (tir_any_own_expr(ir, s, uses_variable, v)) return true;
+    struct tir_span matches = tir_block_at(ir, s)->matches;
+    for (uint32_t i = matches.first; i < matches.first + matches.count; i++)
+      if (use_variables(ir, &ir->matches.at[i].source, v)) return true;
+  }
+  return false;
+}
+
 /* A statement before s, where s stands, binds a name that the block uses. */
 static bool uses_bound_before(struct tir *ir, tir_block block, tir_stmt s) {
   const struct tir_stmt_node *around = tir_stmt_at(ir, tir_stmt_at(ir, s)->parent);
@@ -139,7 +157,7 @@ static bool uses_bound_before(struct tir *ir, tir_block block, tir_stmt s) {
     for (tir_stmt b = around->first[part]; b && b != s; b = tir_stmt_at(ir, b)->next) {
       if (!tir_is(ir, b, TIR_BIND)) continue;
       struct variables v = {.at = {tir_as(ir, b, TIR_BIND)->bind.var}, .count = 1};
-      if (tir_any_own_expr(ir, block, uses_variable, &v)) return true;
+      if (any_uses(ir, block, &v)) return true;
     }
   return false;
 }
@@ -147,7 +165,7 @@ static bool uses_bound_before(struct tir *ir, tir_block block, tir_stmt s) {
 static bool uses_loops(struct tir *ir, tir_block block) {
   struct variables v;
   v.count = tir_loops_in_reach(ir, block, v.at, MOST_VARIABLES);
-  return v.count > MOST_VARIABLES || (v.count && tir_any_own_expr(ir, block, uses_variable, &v));
+  return v.count > MOST_VARIABLES || (v.count && any_uses(ir, block, &v));
 }
 
 bool tir_check_free_of_place(struct tir *ir, tir_block block, tir_block scope, bool goes_back, ms_error *err) {
