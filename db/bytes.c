@@ -86,3 +86,9 @@ uint64_t bytes_take_number(struct byte_reader *r) {
   r->bad = true;
   return 0;
 }
+
+int bytes_hex_digit(char c) {
+  static const char DIGITS[] = "0123456789abcdef0123456789ABCDEF";
+  const char *digit = c ? strchr(DIGITS, c) : NULL;
+  return digit ? (int)((digit - DIGITS) % 16) : -1;
+}

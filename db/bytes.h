@@ -18,6 +18,8 @@ void bytes_put_fixed(struct byte_writer *w, uint64_t n); /* 8 bytes */
 void bytes_put_real(struct byte_writer *w, double x);    /* 8 bytes */
 void bytes_put_number(struct byte_writer *w, uint64_t n);
 
+int bytes_hex_digit(char c); /* 0 to 15; -1: it is none */
+
 /* bad: something was not there; from then on there is nothing: NULL, and 0. */
 struct byte_reader {
   const uint8_t *at, *end;

@@ -1,5 +1,6 @@
 /* A store's lines of JSON, read into it (export.c writes them). */
 #include "bounds.h"
+#include "bytes.h"
 #include "db/lines.h"
 #include "db/storage/group.h"
 
@@ -66,13 +67,12 @@ static bool check_kinds(struct importing *m, const struct db_json_value *object)
 }
 
 static bool parse_id(const char *text, db_id *out) {
-  static const char DIGITS[] = "0123456789abcdef0123456789ABCDEF";
   if (strlen(text) != 32) return false;
   *out = (db_id){{0}};
   for (int i = 0; i < 32; i++) {
-    const char *digit = strchr(DIGITS, text[i]);
-    if (!digit) return false;
-    out->bytes[i / 2] = (uint8_t)(out->bytes[i / 2] << 4 | (digit - DIGITS) % 16);
+    int digit = bytes_hex_digit(text[i]);
+    if (digit < 0) return false;
+    out->bytes[i / 2] = (uint8_t)(out->bytes[i / 2] << 4 | digit);
   }
   return true;
 }

@@ -1,6 +1,7 @@
 /* JSON by its grammar, RFC 8259, into one array. */
 #include "json.h"
 
+#include "bytes.h"
 #include "vm/vm.h"
 
 #include <assert.h>
@@ -34,12 +35,12 @@ static const char *skip_plain(const char *at, const char *end) {
 }
 
 static bool read_hex(struct reader *r, uint32_t *out) {
-  static const char DIGITS[] = "0123456789abcdef0123456789ABCDEF";
   *out = 0;
   for (int i = 0; i < 4; i++) {
-    const char *digit = *r->at ? strchr(DIGITS, *r->at++) : NULL;
-    if (!digit) return false;
-    *out = *out << 4 | (uint32_t)((digit - DIGITS) % 16);
+    int digit = bytes_hex_digit(*r->at);
+    if (digit < 0) return false;
+    r->at++;
+    *out = *out << 4 | (uint32_t)digit;
   }
   return true;
 }
