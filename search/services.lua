@@ -76,13 +76,32 @@ function Services:tell_device(task, device)
   end
 end
 
--- Waits a little for a result and gives it to its task. Gives whether one came.
+local MOST_TOGETHER = 64 -- results that one commit keeps
+
+-- This result, and those that came with it, as a fleet's do: all are kept by one commit, which waits for the disk once,
+-- before any is reported.
+function Services:keep_together(first)
+  local list, measurer = {first}, self.measurer
+  while measurer.came_with and #list < MOST_TOGETHER do
+    local r = measurer:came_with()
+    if not r then break end
+    list[#list + 1] = r
+  end
+  if #list > 1 and self.store then
+    self.store:batch(function() for _, r in ipairs(list) do self.by_number[r.task]:keep_early(r) end end)
+  end
+  return list
+end
+
+-- Waits a little for results and gives them to their tasks. Gives whether any came.
 function Services:wait()
-  local r = self.measurer:next(0.2)
+  local first = self.measurer:next(0.2)
   self:tell_waiting()
-  if not r then return false end
-  if r.device then self:tell_device(self.by_number[r.task], r.device) end
-  self.by_number[r.task]:take_result(r)
+  if not first then return false end
+  for _, r in ipairs(self:keep_together(first)) do
+    if r.device then self:tell_device(self.by_number[r.task], r.device) end
+    self.by_number[r.task]:take_result(r)
+  end
   return true
 end
 

@@ -518,6 +518,14 @@ local function keep(self, c, status, r)
     roofline = limit and {limit = limit.name, limit_seconds = limit.seconds}}
 end
 
+local function status_of(r) return r.measured and "measured" or r.censored and "censored" or "failed" end
+
+-- Keeps a result in the store before it is taken, with others.
+function Task:keep_early(r)
+  local f = not r.unmeasurable and self.pending[r.id]
+  if f then r.kept = {keep(self, f.candidate, status_of(r), r)} end
+end
+
 -- What was asked for has come: it is waited for no more.
 function Task:come(number)
   local f = self.pending[number]
@@ -531,13 +539,13 @@ function Task:take(number, r)
   local f = self:come(number)
   local c = f.candidate
   self.limit_elsewhere = r.limit or self.limit_elsewhere
-  local status = r.measured and "measured" or r.censored and "censored" or "failed"
+  local status = status_of(r)
   if not self.proposed then f.answers[f.at] = {status = status, seconds = status ~= "failed" and r.seconds or nil} end
   self.done = self.done + ((self.proposed or status ~= "failed") and 1 or 0)
   if status == "failed" then note_failure(self, r) else self.row = {failures = {}, length = 0} end
   if r.busy then self.busy = self.busy + 1 end
   if status == "censored" then self.censored = self.censored + 1 end
-  local id, short = keep(self, c, status, r)
+  local id, short = table.unpack(r.kept or {keep(self, c, status, r)})
   if r.measured then
     self.measured[#self.measured + 1] = {hash = c.hash, seconds = r.seconds, sketch = c.sketch_trace,
                                          candidate = c.candidate, id = short, full_id = id, worker = r.worker}

@@ -285,6 +285,10 @@ function Coordinator:next(wait)
   return table.remove(self.ready, 1)
 end
 
+-- Another result that is there already; nil: there is none. Nothing is asked of the server, which keeps those that were
+-- given as long as `next` is not asked.
+function Coordinator:came_with() return table.remove(self.ready, 1) end
+
 function Coordinator:waiting()
   return table.remove(self.texts, 1)
 end

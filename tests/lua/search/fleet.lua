@@ -629,6 +629,24 @@ until text or ms.clock() > deadline
 assert(text and text:find "^no worker serves llvm .* at redis://memory:6379/0: `msched worker redis://memory:6379/0` \z
                            there does; others: none", text)
 
+-- ---- Results that come together ------------------------------------------------------------------------------------
+-- One commit keeps them before any is taken; of one alone, none is begun.
+local steps, rest = {}, {}
+local function step(text) return function(_, r) steps[#steps + 1] = text .. (r and r.id or "") end end
+local each_task = {keep_early = step "keep ", take_result = step "take "}
+local function next_of_rest() return table.remove(rest, 1) end
+local together = ms.load "search.services".open {store = {batch = function(_, f)
+  steps[#steps + 1] = "begin"
+  f()
+  steps[#steps + 1] = "commit"
+end}}
+together.by_number, together.tell_waiting = {[7] = each_task}, function() end
+together.measurer = {next = next_of_rest, came_with = next_of_rest}
+rest = {{task = 7, id = 1}, {task = 7, id = 2}, {task = 7, id = 3}}
+assert(together:wait() and table.concat(steps, ", ") == "begin, keep 1, keep 2, keep 3, commit, take 1, take 2, take 3")
+steps, rest = {}, {{task = 7, id = 4}}
+assert(together:wait() and table.concat(steps, ", ") == "take 4" and not together:wait())
+
 -- ---- Several functions at a time -----------------------------------------------------------------------------------
 local tune = ms.load "search.tune"
 local functions = {}
