@@ -148,6 +148,10 @@ static void rewrite_all(struct rewriting *r, tir_stmt top) {
       made = rewrite_whole(r, tir_as(ir, s, TIR_ATTR)->attr.value);
       tir_as(ir, s, TIR_ATTR)->attr.value = made;
       break;
+    case TIR_DECLARE: /* a view may begin at an element of what is rewritten */
+      made = rewrite_whole(r, tir_buffer_at(ir, tir_stmt_at(ir, s)->alloc.buffer)->data);
+      tir_buffer_at(ir, tir_stmt_at(ir, s)->alloc.buffer)->data = made;
+      break;
     default: break;
     }
   }
