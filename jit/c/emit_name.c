@@ -17,7 +17,9 @@ static const char reserved[] =
     "wchar_t concept requires decltype noexcept consteval constinit co_await co_return co_yield char8_t "
     "char16_t char32_t i386 NULL blockIdx threadIdx blockDim gridDim warpSize dim3 stream uint2 uint4 "
     "size_t ptrdiff_t intptr_t uintptr_t intmax_t uintmax_t max_align_t nullptr_t static_assert "
-    "thread_local static_cast const_cast dynamic_cast reinterpret_cast typeof_unqual ";
+    "thread_local static_cast const_cast dynamic_cast reinterpret_cast typeof_unqual FILE DIR EOF BUFSIZ "
+    "NAN INFINITY HUGE_VAL HUGE_VALF HUGE_VALL CHAR_BIT M_E M_LOG2E M_LOG10E M_LN2 M_LN10 M_PI M_PI_2 M_PI_4 "
+    "M_1_PI M_2_PI M_2_SQRTPI M_SQRT2 M_SQRT1_2 ";
 
 static bool is_word(const char *name) {
   size_t length = strlen(name);
@@ -27,8 +29,18 @@ static bool is_word(const char *name) {
   return false;
 }
 
+/* INT_MAX, UINT64_C, DBL_EPSILON: in capitals, what limits.h, float.h and stdint.h define. */
+static bool is_limit(const char *name) {
+  static const char *const ends[] = {"_MAX", "_MIN", "_C", "_EPSILON"};
+  size_t length = strlen(name);
+  if (strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != length) return false;
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+    if (length > strlen(ends[i]) + 2 && !strcmp(name + length - strlen(ends[i]), ends[i])) return true;
+  return false;
+}
+
 bool emit_c_is_reserved(const char *name) {
-  if (is_word(name)) return true;
+  if (is_word(name) || is_limit(name)) return true;
   if (!strncmp(name, "ms_", 3) || !strncmp(name, "omp_", 4) || !strncmp(name, "__", 2)) return true;
   const char *digits = name + 1; /* a vector's type: f32x16 */
   if (!strchr("fiu", *name) || !isdigit((unsigned char)*digits)) return false;

@@ -177,8 +177,11 @@ static void set_range(struct tir *ir, struct tir_cache_plan *plan, uint32_t i, s
   if (tir_at(ir, used.min)->lo < 0) used.min = tir_make(ir, TIR_MAX, used.min, zero);
   tir_expr last = tir_sub(ir, shape, tir_int(ir, type, 1));
   if (tir_at(ir, used.max)->hi > tir_at(ir, last)->lo) used.max = tir_make(ir, TIR_MIN, used.max, last);
+  tir_expr extent = tir_interval_extent(ir, used);
+  if (tir_at(ir, extent)->hi >= tir_type_bounds(type).hi && tir_is_int(ir, shape)) /* it might wrap around */
+    extent = tir_make(ir, TIR_MIN, extent, shape);
   plan->ranges[2 * i] = used.min;
-  plan->ranges[2 * i + 1] = tir_interval_extent(ir, used);
+  plan->ranges[2 * i + 1] = extent;
 }
 
 /* A sum of the variables, or of digits of them: quotients and remainders by constants. */
