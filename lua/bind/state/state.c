@@ -357,6 +357,27 @@ static const char *name_of_moved(lua_State *L, int index) {
   return name;
 }
 
+/* The program's own Lua files are of its version: lua/lib/version.lua gives theirs; files of old have none. */
+static void check_version(lua_State *L, const char *first) {
+  char file[PATH_MAX], folder[PATH_MAX];
+  if (access(first, R_OK)) return; /* loading it says what is missing */
+  script_path("lua/lib/version.lua", file, sizeof file);
+  script_path("", folder, sizeof folder);
+  if (access(file, R_OK) == 0) {
+    load_file(L, file, "lua.lib.version");
+    lua_call(L, 0, 1);
+  } else {
+    lua_pushnil(L);
+  }
+  const char *theirs = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "another version";
+  if (strcmp(theirs, MSCHED_VERSION))
+    luaL_error(L,
+               "this program is msched " MSCHED_VERSION ", and the Lua files in %s are of %s: install both again, or "
+               "set MSCHED_LUA_PATH to the folder that has those of " MSCHED_VERSION,
+               folder, theirs);
+  lua_pop(L, 1);
+}
+
 /* require "msched.NAME" in a sandbox and out of it: a file of ours, loaded once a state. */
 static int load_own(lua_State *L) {
   const char *name = name_of_moved(L, 1);
@@ -367,6 +388,7 @@ static int load_own(lua_State *L) {
   script_path(luaL_gsub(L, name, ".", "/"), file, sizeof file - sizeof ".lua");
   strcat(file, ".lua");
   lua_pop(L, 1);
+  if (!strcmp(name, "lua.lib.msched")) check_version(L, file);
   load_file(L, file, name);
   lua_pushvalue(L, 1);
   lua_call(L, 1, 1);
