@@ -190,12 +190,12 @@ name=$(sed -n '1s/^.*the kernels of \([^,]*\),.*/\1/p' gemm.c)
 sed -i "s/NAME/$name/g" use.c
 
 for file in gemm two boxes; do
-  cc -std=c11 -O1 -Wall -Wextra -Werror -pedantic -c "$file.c"
+  ${CC:-cc} -std=c11 -O1 -Wall -Wextra -Werror -pedantic -c "$file.c"
   others=$(nm -u "$file.o" | grep -v '^ *U cu' || true)
   [ -z "$others" ] || { echo "$file.c needs more than libcuda: $others"; exit 1; }
 done
 # shellcheck disable=SC2086
-cc -std=c11 -O1 -Wall -Wextra -Werror $flags use.c gemm.o two.o boxes.o "$fake_cuda" -Wl,-rpath,"$(dirname "$fake_cuda")" -o use
+${CC:-cc} -std=c11 -O1 -Wall -Wextra -Werror $flags use.c gemm.o two.o boxes.o "$fake_cuda" -Wl,-rpath,"$(dirname "$fake_cuda")" -o use
 ./use
 
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)

@@ -120,8 +120,8 @@ bytes = {}
 for name, array in pairs(there:run(inputs)) do bytes[name] = array:bytes() end
 local cut = get "net.weights"
 put("cut", cut:sub(1, -65))
-run("cc %s -Wall -Wextra -Werror -o %s/uses -I%s %s/lua/networks/onnx_cuda.c -L%s -lnet -ldl -lpthread", flag, folder,
-    folder, here, folder)
+run("%s %s -Wall -Wextra -Werror -o %s/uses -I%s %s/lua/networks/onnx_cuda.c -L%s -lnet -ldl -lpthread",
+    os.getenv "CC" or "cc", flag, folder, folder, here, folder)
 run("LD_LIBRARY_PATH=%s %s/uses %s >%s/said", folder, folder, folder, folder)
 assert(get "said" == "opened\nthe file of constants is damaged\nno file of constants is named\nan index is out of its \z
                       range\nequal\n", get "said")
