@@ -152,14 +152,28 @@ function resume.count_trials(tasks, total)
   end
 end
 
--- The first iteration that may have been cut short: the last, and over a fleet the one before, whose late results may
--- have been lost.
+-- Seconds for which a late result of a fleet's may be out: a worker's lease, and what another takes for the job.
+local LATE = 15
+
+-- When each iteration's first result came; and of the one that came last.
+local function first_results(own)
+  local came, newest = {}, 0
+  for _, k in ipairs(own) do came[k.iteration] = math.min(came[k.iteration] or math.huge, k.record.when) end
+  for _, when in pairs(came) do newest = math.max(newest, when) end
+  return came, newest
+end
+
+-- The first iteration that may have been cut short: the last, and over a fleet the one before and those begun some
+-- seconds before it, whose late results may have been lost.
 local function first_unfinished(own, last)
+  local first = last
+  local came, newest = first_results(own)
   for _, k in ipairs(own) do
     local search = k.record.search
-    if k.iteration >= last - 1 and search and search.worker then return math.max(last - 1, 1) end
+    local is_recent = k.iteration >= last - 1 or came[k.iteration] >= newest - LATE
+    if search and search.worker and k.iteration > 0 and is_recent then first = math.min(first, k.iteration) end
   end
-  return last
+  return first
 end
 
 -- Reads the records of a task. Those of iterations that may have been cut short are not yet known to the policy: it

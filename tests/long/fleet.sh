@@ -175,7 +175,8 @@ echo "$(now) $start $jobs" | awk '{ printf "with faults: %.1f s, %.0f jobs a sec
 results_of "$work/faults.db" >"$work/got"
 sed -n 's/.*"event":"trial".*"hash":"\([0-9a-f]*\)".*/\1/p' "$work/out" | sort | uniq -d >"$work/twice"
 [ ! -s "$work/twice" ] || fail "$(wc -l <"$work/twice") results were taken twice"
-cmp -s "$work/expected" "$work/got" || fail "the records are others: $(diff "$work/expected" "$work/got" | head -n 10)"
+cmp -s "$work/expected" "$work/got" || fail "the records are others: $(diff "$work/expected" "$work/got" | head -n 10)
+failed: $("$msched" db export - --db "$work/faults.db" | sed -n 's/^{"record": *"\([0-9a-f]*\)".*"status":"failed".*"reason":"\([^"]*\)".*/\1 \2/p' | head -n 5)"
 (in_space 0 "$msched" fleet $url --json) >"$work/fleet"
 grep -q '"poisoned":0' "$work/fleet" || fail "jobs are poison: $(cat "$work/fleet")"
 grep -q '"held":0,.*"waiting":0' "$work/fleet" || fail "jobs are left: $(cat "$work/fleet")"

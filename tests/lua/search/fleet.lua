@@ -567,6 +567,28 @@ assert(failed > 0 and store:check() == 0)
 store:close()
 os.remove(path)
 
+-- A run that goes on asks again for the iterations of a fleet's whose late results may have been lost: of the last
+-- seconds. What was measured here is late only in the last.
+for by, first_of in pairs {a = 1, [""] = 5} do
+  os.remove(path)
+  local cut = ms.store(path)
+  local workload = cut:put_workload(func)
+  local on = {workload = workload, target = ms.target "native", seed = 1, NUMBERS = Task.NUMBERS, batch = 2,
+              policy = {needs = {}}, unfinished = {}, shared = {}, stored_left = 0, run = {tasks = {}}}
+  for n = 1, 10 do
+    cut:put {workload = workload, target = on.target.text, trace = traces[n], hash = hashes[n],
+             status = "measured", seconds = 1, low = 1, high = 1, runs = 1, seed = 1,
+             candidate = (n + 1) // 2 << Task.NUMBERS | n,
+             search = {asked = 0, came = 1, build_seconds = 0, run_seconds = 0, run = 1,
+                       worker = by ~= "" and by or nil}}
+  end
+  on.note_best, on.know = function() end, function() end
+  ms.load "search.resume".read(on, cut)
+  assert(on.iteration == first_of and on.stored_left == 2 * (6 - first_of), on.iteration)
+  cut:close()
+  os.remove(path)
+end
+
 -- ---- A device that is slower than it was
 memory.flush()
 local check = ms.load "search.fleet.check"
