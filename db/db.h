@@ -32,11 +32,12 @@ typedef void db_damage_report(void *data, const char *line);
 void db_on_damage(struct db *db, db_damage_report *report, void *data);
 
 /* What is put and deleted from here to the end is written together, which is faster. Any number may be: it is committed
- * in parts, in the order of the calls, each of 1,000 puts and deletes or 16 MiB of them; of 200,000 or 128 MiB, where
- * the store had no more than 8 MiB before the part. A part is lost whole where the process dies before it is committed,
- * and those before it are kept; where the machine loses its power before the batch ends, the last of these may be lost
- * as well. So a batch of no more than 1,000 or 16 MiB is all or nothing, unless the process may not have the addresses
- * that a part needs, some 300 MB. A batch is refused where one is open, as imports have their own. */
+ * in parts, in the order of the calls, the first of 1,000 puts and deletes, the others of 8,000, or of 16 MiB of them;
+ * of 200,000 or 128 MiB, where the store had no more than 8 MiB before the part. A part is lost whole where the process
+ * dies before it is committed, and those before it are kept; where the machine loses its power before the batch ends,
+ * the last of these may be lost as well. So a batch of no more than 1,000 or 16 MiB is all or nothing, unless the
+ * process may not have the addresses that a part needs, some 300 MB; where it may not have 2 GB, later parts are
+ * smaller. A batch is refused where one is open, as imports have their own. */
 bool db_begin_batch(struct db *db, ms_error *err);
 bool db_end_batch(struct db *db, ms_error *err);
 

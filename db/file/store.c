@@ -253,6 +253,8 @@ static int grow(struct db *db) {
 /* A write changes the pages from the root to a leaf of four tables, each of which it may split, and those of the free
  * list when it is committed. */
 enum { PART_WRITES = 1000, WRITE_PAGES = 64 };
+/* A batch that goes on has larger parts: what records that come by chance share of pages is written once in each. */
+enum { NEXT_WRITES = 8 * PART_WRITES };
 static const size_t PART_BYTES = (size_t)16 << 20;
 
 /* A part of a store that was small copies few pages: what it writes is new, and is written once. So it goes on, up to
@@ -278,10 +280,10 @@ static size_t room_left(struct db *db, size_t *page) {
   return map > used ? map - used : 0;
 }
 
-/* Begins a part with room for so many writes of so many bytes, and for as many more as a part has. Where the map cannot
- * grow so far, the part is of fewer writes. */
-static int begin_part(struct db *db, uint32_t least, size_t bytes) {
-  assert(!db->batch && !db->read_only && least <= PART_WRITES);
+/* Begins a part with room for so many writes of so many bytes, and for as many more as a part has, at most so many.
+ * Where the map cannot grow so far, the part is of fewer writes. */
+static int begin_part(struct db *db, uint32_t least, uint32_t most, size_t bytes) {
+  assert(!db->batch && !db->read_only && least <= most);
   for (bool may_grow = true;;) {
     size_t page;
     int code = begin_write(db, MDB_NOMETASYNC, &db->batch);
@@ -291,10 +293,10 @@ static int begin_part(struct db *db, uint32_t least, size_t bytes) {
     }
     size_t room = room_left(db, &page), values = 2 * (PART_BYTES + bytes);
     size_t writes = room > values ? (room - values) / (WRITE_PAGES * page) : 0;
-    db->part = (struct db_part){.most = writes < PART_WRITES ? (uint32_t)writes : PART_WRITES};
+    db->part = (struct db_part){.most = writes < most ? (uint32_t)writes : most};
     /* Room for the new pages, and for what a part of any store takes behind them. */
     db->part.is_new = count_pages(db) < SMALL_STORE && writes >= PART_WRITES + NEW_PAGES / WRITE_PAGES;
-    if (writes >= PART_WRITES || (!may_grow && writes >= least)) return 0;
+    if (writes >= most || (!may_grow && writes >= least)) return 0;
     drop_write(db, db->batch);
     db->batch = NULL;
     if (!may_grow) return MDB_MAP_FULL;
@@ -325,11 +327,11 @@ static int take_part(struct db *db, uint32_t writes, size_t bytes) {
   int code = 0;
   if (db->part.writes && is_full(db, writes, bytes)) {
     code = end_part(db);
-    if (!code) code = begin_part(db, writes, bytes);
+    if (!code) code = begin_part(db, writes, NEXT_WRITES, bytes);
   } else if (!db->part.writes && (writes > db->part.most || bytes > PART_BYTES)) { /* it had room for less */
     drop_write(db, db->batch);
     db->batch = NULL;
-    code = begin_part(db, writes, bytes);
+    code = begin_part(db, writes, PART_WRITES, bytes);
   }
   db->part.writes += writes;
   db->part.bytes += bytes;
@@ -342,7 +344,7 @@ bool db_begin_batch(struct db *db, ms_error *err) {
   if (db->batch) return ms_fail(err, MS_STORE, "%s: a batch is open already", db->path);
   if (db->read_only) return ms_fail(err, MS_STORE, "%s: the store is open for reading only", db->path);
   if (!prepare_writing(db, err)) return false;
-  int code = begin_part(db, 1, 0);
+  int code = begin_part(db, 1, PART_WRITES, 0);
   return code ? db_failed(db, code, "writing", err) : true;
 }
 
@@ -375,7 +377,7 @@ static int write_growing(struct db *db, int (*work)(struct db *db, MDB_txn *txn,
     if (code != MDB_MAP_FULL) break;
     code = batch ? end_part(db) : 0;
     if (!code) code = grow(db); /* no transaction is open now */
-    if (!code && batch) code = begin_part(db, writes, bytes);
+    if (!code && batch) code = begin_part(db, writes, PART_WRITES, bytes);
   }
   return code;
 }
@@ -598,7 +600,7 @@ static bool make_file(struct db *db, ms_error *err) {
   if (!make_folders(db, err) || !looks_like_store(db, err) || !db_claim(db, err) || !db_open_environment(db, err) ||
       !(db->claim || db_claim(db, err)))
     return db_close_environment(db), false;
-  int code = batch ? begin_part(db, 1, 0) : 0;
+  int code = batch ? begin_part(db, 1, PART_WRITES, 0) : 0;
   return code ? db_failed(db, code, "writing", err) : true;
 }
 

@@ -106,6 +106,8 @@ WRAP(int, rename, (const char *from, const char *to), (from, to))
 WRAP(int, unlink, (const char *name), (name))
 WRAP(int, chmod, (const char *name, mode_t rights), (name, rights))
 
+enum { FILLER = MOST }; /* the number of a record that no work has */
+
 static struct db_record record_of(uint64_t number) {
   static char reason[400];
   snprintf(reason, sizeof reason, "reason %llu %0*d", (unsigned long long)number, (int)(number * 7919 % 300), 0);
@@ -185,11 +187,26 @@ static void upgrade(struct db *db) {
 
 static void begin_empty(void) { db_close(new_store(path)); }
 
+/* A record of 9 MB: a store that is no small one, whose batches have several parts. */
+static void put_filler(struct db *db) {
+  enum { LONG = 9 << 20 };
+  ms_error err = {0};
+  char *text = malloc(LONG + 1);
+  if (!text) abort();
+  memset(text, 'x', LONG);
+  text[LONG] = 0;
+  struct db_record r = record_of(FILLER);
+  r.reason = text;
+  if (!db_put_record(db, &r, &err)) stop("putting a long record", &err);
+  free(text);
+}
+
 static void begin_merge(void) {
   struct db *db = new_store(other);
   put_batch(db, 0, MOST);
   db_close(db);
   db = new_store(path);
+  put_filler(db);
   put_batch(db, 0, BEFORE);
   db_close(db);
   shared->committed = BEFORE;
@@ -229,6 +246,7 @@ static uint8_t seen[MOST];
 
 static bool look(void *data, const struct db_record *r) {
   (void)data;
+  if (r->module_hash == FILLER) return true;
   struct db_record expected = record_of(r->module_hash);
   if (r->module_hash >= MOST || strcmp(r->reason, expected.reason) != 0 || r->trace_bytes != trace_bytes ||
       memcmp(r->trace, trace, trace_bytes) != 0)
@@ -341,7 +359,7 @@ static void play(const struct kind *k, int rounds) {
   printf("%s: %d killed at one of %u calls, %u of them with a part of the work done; nothing is lost, all is done by "
          "the next run\n",
          k->name, rounds, calls, partly);
-  if (rounds >= 20 && partly < (uint32_t)rounds / 2) stop("most were killed before or after all of the work", NULL);
+  if (rounds >= 20 && partly < (uint32_t)rounds / 4) stop("too few were killed with a part of the work done", NULL);
 }
 
 int main(int argc, char **argv) {
