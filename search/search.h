@@ -177,6 +177,7 @@ struct search_gpu {
   X(call, "of a vector: an elementary function")                                                                       \
   X(division, "of a vector: a quotient")                                                                               \
   X(branch, "of an element: a condition in a value")                                                                   \
+  X(bfloats, "vectors multiplied and added in the time of a dot product of pairs of bfloat16")                         \
   X(exposed, "the part of arithmetic and traffic that the longest of them does not hide")                              \
   X(doubt, "how many times as long as estimated a tile of what reduces nothing is taken to be")
 struct search_machine {

@@ -598,6 +598,7 @@ static void read_dots(const struct reading *r, struct model_nest *nest, tir_bloc
     nest->tile_products = nest->tile_rows * MODEL_TILE_SIDE * MODEL_TILE_SIDE * width;
   }
   if (nest->dots || nest->tensorized) nest->simple = 1;
+  if (nest->dots && !nest->tensorized && width == 2) nest->simple = r->estimator->machine.bfloats;
 }
 
 /* Returns whether every loop has its number. */

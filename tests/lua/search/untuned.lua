@@ -121,5 +121,13 @@ for _, case in ipairs {{16, 1, false}, {32, 3, false}, {16, 12, false}, {512, 1,
          string.format("%d products of %d: %s", case[2], case[1], text))
 end
 
+-- ---- Dot products of bfloat16 are slow beside AMX: four rows are multiplied by its tiles ----------------------------
+
+for cpu, by_tiles in pairs {sapphirerapids = true, znver5 = false} do
+  local rows = ops.func("matmul", {4, 1024, 1024, dtype = "bfloat16", constant = true})
+  local found = ms.auto_schedule(rows, {target = "llvm -mcpu=" .. cpu .. " -num-cores=1"})
+  assert((found.trace:text():find("amx_16x16x32_bf16", 1, true) ~= nil) == by_tiles, cpu)
+end
+
 support.remove_stores()
 print "untuned: ok"
