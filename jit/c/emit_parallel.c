@@ -1,6 +1,6 @@
 /* Parallel loops in C source: the loop of one thread is a function, so that restrict holds in it, called on every
- * thread of an OpenMP region; each takes a run of the iterations, the one that it takes in machine code. Without
- * OpenMP the function is called once, for all of them. */
+ * thread of an OpenMP region; each takes a run of the iterations. Without OpenMP the function is called once, for all
+ * of them. */
 #include "emit_c.h"
 
 #include <stdlib.h>

@@ -1,8 +1,11 @@
-/* Parallel loops: the body becomes a function that libgomp runs on every thread, each taking a run of the iterations.
+/* Parallel loops: the body becomes a function that libgomp runs on every thread. The iterations are as many runs as the
+ * target has cores. A thread claims pieces of its own run, the first of which is half of it, then of the others' runs:
+ * where a core is slow, as beside another tenant of its hardware, others do its work, and wait for a piece at most.
+ * Where there are other than so many threads, each has a run of its own.
  *
- *   caller   fills a closure on the stack, { begin, extent, status, buffers…, variables… }, and calls
- *            GOMP_parallel(start, closure)
- *   start    reads the closure, computes this thread's run and calls body
+ *   caller   fills a closure on the stack, { begin, extent, status, buffers…, variables…, pieces claimed[runs] }, and
+ *            calls GOMP_parallel(start, closure)
+ *   start    reads the closure, claims pieces and calls body for each
  *   body     (begin, end, thread, status, noalias buffers…, variables…): the loop
  *
  * That buffers do not alias is promised again on body's parameters: a closure's fields cannot promise it. Views of one
@@ -25,16 +28,24 @@ static tir_var var_at(const struct emit *e, const struct tir_captures *c, uint32
 /* The closure's first fields, and how many parameters of the body come before the buffers: begin, end, thread,
  * status. */
 enum { BEGIN, EXTENT, STATUS, FIXED, FIRST = FIXED + 1 };
+/* Pieces of the second half of a run; how far apart the counts of runs are, each on cache lines of its own, in int64s.
+ */
+enum { PIECES = 8, COUNT_STRIDE = 16 };
+
+static LLVMTypeRef counts_type(struct emit *e) {
+  return LLVMArrayType2(LLVMInt64TypeInContext(e->context), (uint64_t)e->target->cores * COUNT_STRIDE);
+}
 
 static LLVMTypeRef closure_type(struct emit *e, const struct tir_captures *c) {
   LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0), i64 = LLVMInt64TypeInContext(e->context);
-  uint32_t count = FIXED + c->buffers + c->vars;
+  uint32_t count = FIXED + c->buffers + c->vars + 1;
   LLVMTypeRef *fields = malloc(count * sizeof *fields);
   if (!fields) abort();
   fields[BEGIN] = fields[EXTENT] = i64;
   fields[STATUS] = pointer;
   for (uint32_t i = 0; i < c->buffers; i++) fields[FIXED + i] = pointer;
   for (uint32_t i = 0; i < c->vars; i++) fields[FIXED + c->buffers + i] = LLVMTypeOf(e->vars[var_at(e, c, i)]);
+  fields[count - 1] = counts_type(e);
   LLVMTypeRef type = LLVMStructTypeInContext(e->context, fields, count, false);
   free(fields);
   return type;
@@ -52,8 +63,8 @@ static LLVMValueRef library_function(struct emit *e, const char *name, LLVMTypeR
 
 static LLVMValueRef declare_body(struct emit *e, LLVMTypeRef closure, const struct tir_captures *c) {
   LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0), i64 = LLVMInt64TypeInContext(e->context);
-  uint32_t fields = LLVMCountStructElementTypes(closure), count = fields + 1;
-  LLVMTypeRef *types = malloc(count * sizeof *types), *all = malloc(fields * sizeof *all);
+  uint32_t fields = LLVMCountStructElementTypes(closure) - 1, count = fields + 1; /* but what is claimed */
+  LLVMTypeRef *types = malloc(count * sizeof *types), *all = malloc((fields + 1) * sizeof *all);
   if (!types || !all) abort();
   LLVMGetStructElementTypes(closure, all);
   types[0] = types[1] = types[2] = i64; /* begin, end, thread */
@@ -65,6 +76,9 @@ static LLVMValueRef declare_body(struct emit *e, LLVMTypeRef closure, const stru
   LLVMValueRef body = LLVMAddFunction(e->module, name, signature);
   LLVMSetLinkage(body, LLVMInternalLinkage);
   unsigned noalias = LLVMGetEnumAttributeKindForName("noalias", 7);
+  unsigned noinline = LLVMGetEnumAttributeKindForName("noinline", 8); /* values of all pieces would take registers */
+  LLVMAddAttributeAtIndex(body, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                          LLVMCreateEnumAttribute(e->context, noinline, 0));
   for (uint32_t i = 3; i < FIRST + c->buffers; i++)
     if (i < FIRST || tir_is_captured_apart(e->ir, c, i - FIRST))
       LLVMAddAttributeAtIndex(body, i + 1, LLVMCreateEnumAttribute(e->context, noalias, 0));
@@ -73,33 +87,137 @@ static LLVMValueRef declare_body(struct emit *e, LLVMTypeRef closure, const stru
   return body;
 }
 
-/* Iterations [begin + extent * t / n, begin + extent * (t + 1) / n) are thread t's of n. */
+/* ---- What a thread runs ---- */
+
+/* The values of `start` in all of its blocks. args: of body, the first two to be filled in. */
+struct share {
+  LLVMTypeRef closure;
+  LLVMValueRef start, body, from, begin, extent, thread, *args;
+  uint32_t count; /* of args */
+};
+
+static LLVMBasicBlockRef block_of(struct emit *e, const struct share *s, const char *name) {
+  return LLVMAppendBasicBlockInContext(e->context, s->start, name);
+}
+
+/* begin + extent * r / runs: where run r begins, and that before it ends. */
+static LLVMValueRef run_begin(struct emit *e, const struct share *s, LLVMValueRef r, LLVMValueRef runs) {
+  LLVMBuilderRef w = e->builder;
+  return LLVMBuildAdd(w, s->begin, LLVMBuildUDiv(w, LLVMBuildMul(w, s->extent, r, ""), runs, ""), "");
+}
+
+static void call_body(struct emit *e, const struct share *s) {
+  LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(s->body), s->body, s->args, s->count, "");
+}
+
+/* How many pieces of a run are claimed. */
+static LLVMValueRef count_of(struct emit *e, const struct share *s, LLVMValueRef run) {
+  LLVMValueRef at = LLVMBuildMul(e->builder, run, emit_int64(e, COUNT_STRIDE), "");
+  LLVMValueRef counts = field(e, s->closure, s->from, LLVMCountStructElementTypes(s->closure) - 1);
+  return LLVMBuildInBoundsGEP2(e->builder, LLVMInt64TypeInContext(e->context), counts, &at, 1, "");
+}
+
+/* Where piece `number` of a run begins: the first is `half`, the others `piece`. */
+static LLVMValueRef piece_begin(struct emit *e, LLVMValueRef number, LLVMValueRef begin, LLVMValueRef half,
+                                LLVMValueRef piece) {
+  LLVMBuilderRef w = e->builder;
+  LLVMValueRef behind = LLVMBuildMul(w, LLVMBuildSub(w, number, emit_int64(e, 1), ""), piece, "");
+  behind = LLVMBuildAdd(w, LLVMBuildAdd(w, begin, half, ""), behind, "");
+  return LLVMBuildSelect(w, LLVMBuildICmp(w, LLVMIntEQ, number, emit_int64(e, 0), ""), begin, behind, "");
+}
+
+static LLVMValueRef chosen(struct emit *e, LLVMIntPredicate which, LLVMValueRef a, LLVMValueRef b) {
+  return LLVMBuildSelect(e->builder, LLVMBuildICmp(e->builder, which, a, b, ""), a, b, "");
+}
+
+/* Claims pieces of a run, and calls body for them, until none is left. Ends in a new block. */
+static void run_pieces(struct emit *e, const struct share *s, LLVMValueRef run) {
+  LLVMBuilderRef w = e->builder;
+  LLVMValueRef one = emit_int64(e, 1), runs = emit_int64(e, e->target->cores);
+  LLVMBasicBlockRef claim = block_of(e, s, "claim"), inside = block_of(e, s, "piece"), none = block_of(e, s, "none");
+  LLVMValueRef begin = run_begin(e, s, run, runs), end = run_begin(e, s, LLVMBuildAdd(w, run, one, ""), runs);
+  LLVMValueRef all = LLVMBuildSub(w, end, begin, ""), rest = LLVMBuildUDiv(w, all, emit_int64(e, 2), "");
+  LLVMValueRef half = LLVMBuildSub(w, all, rest, ""), count = count_of(e, s, run);
+  LLVMValueRef piece = chosen(e, LLVMIntUGT, LLVMBuildUDiv(w, rest, emit_int64(e, PIECES), ""), one);
+  LLVMBuildBr(w, claim);
+  LLVMPositionBuilderAtEnd(w, claim);
+  LLVMValueRef number = LLVMBuildAtomicRMW(w, LLVMAtomicRMWBinOpAdd, count, one, LLVMAtomicOrderingMonotonic, false);
+  s->args[0] = piece_begin(e, number, begin, half, piece);
+  LLVMBuildCondBr(w, LLVMBuildICmp(w, LLVMIntSLT, s->args[0], end, ""), inside, none);
+  LLVMPositionBuilderAtEnd(w, inside);
+  s->args[1] = chosen(e, LLVMIntSLT, piece_begin(e, LLVMBuildAdd(w, number, one, ""), begin, half, piece), end);
+  call_body(e, s);
+  LLVMBuildBr(w, claim);
+  LLVMPositionBuilderAtEnd(w, none);
+}
+
+/* Pieces of this thread's run, then of those after it. */
+static void run_all_pieces(struct emit *e, const struct share *s) {
+  LLVMBuilderRef w = e->builder;
+  LLVMValueRef runs = emit_int64(e, e->target->cores);
+  LLVMBasicBlockRef entry = LLVMGetInsertBlock(w), head = block_of(e, s, "runs");
+  LLVMBasicBlockRef inside = block_of(e, s, "run"), leave = block_of(e, s, "leave");
+  LLVMBuildBr(w, head);
+  LLVMPositionBuilderAtEnd(w, head);
+  LLVMValueRef i = LLVMBuildPhi(w, LLVMInt64TypeInContext(e->context), "i");
+  LLVMBuildCondBr(w, LLVMBuildICmp(w, LLVMIntULT, i, runs, ""), inside, leave);
+  LLVMPositionBuilderAtEnd(w, inside);
+  run_pieces(e, s, LLVMBuildURem(w, LLVMBuildAdd(w, s->thread, i, ""), runs, ""));
+  LLVMValueRef next = LLVMBuildAdd(w, i, emit_int64(e, 1), "");
+  LLVMBasicBlockRef latch = LLVMGetInsertBlock(w);
+  LLVMBuildBr(w, head);
+  LLVMAddIncoming(i, (LLVMValueRef[]){emit_int64(e, 0), next}, (LLVMBasicBlockRef[]){entry, latch}, 2);
+  LLVMPositionBuilderAtEnd(w, leave);
+}
+
+/* A run of its own for each thread, of which there are not as many as cores: those that check results with other
+ * timing rely on it, since a late thread would have no piece left. */
+static void run_own(struct emit *e, const struct share *s, LLVMValueRef threads) {
+  s->args[0] = run_begin(e, s, s->thread, threads);
+  s->args[1] = run_begin(e, s, LLVMBuildAdd(e->builder, s->thread, emit_int64(e, 1), ""), threads);
+  call_body(e, s);
+}
+
+static LLVMValueRef thread_number(struct emit *e, const char *name) {
+  LLVMTypeRef type = LLVMFunctionType(LLVMInt32TypeInContext(e->context), NULL, 0, false);
+  LLVMValueRef number = LLVMBuildCall2(e->builder, type, library_function(e, name, type), NULL, 0, "");
+  return LLVMBuildZExt(e->builder, number, LLVMInt64TypeInContext(e->context), "");
+}
+
+/* Reads the closure: what body is called with, its first two arguments left out. */
+static void read_closure(struct emit *e, struct share *s) {
+  LLVMBuilderRef w = e->builder;
+  LLVMTypeRef i64 = LLVMInt64TypeInContext(e->context);
+  s->begin = LLVMBuildLoad2(w, i64, field(e, s->closure, s->from, BEGIN), "");
+  s->extent = LLVMBuildLoad2(w, i64, field(e, s->closure, s->from, EXTENT), "");
+  s->args[2] = s->thread;
+  for (uint32_t i = STATUS; i < s->count - 1; i++)
+    s->args[i + 1] = LLVMBuildLoad2(w, LLVMStructGetTypeAtIndex(s->closure, i), field(e, s->closure, s->from, i), "");
+}
+
 static LLVMValueRef write_start(struct emit *e, LLVMTypeRef closure, LLVMValueRef body) {
-  LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0), i64 = LLVMInt64TypeInContext(e->context);
-  LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context), number = LLVMFunctionType(i32, NULL, 0, false);
+  LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0);
   LLVMTypeRef signature = LLVMFunctionType(LLVMVoidTypeInContext(e->context), &pointer, 1, false);
   LLVMValueRef start = LLVMAddFunction(e->module, "parallel.start", signature);
   LLVMSetLinkage(start, LLVMInternalLinkage);
   LLVMPositionBuilderAtEnd(e->builder, LLVMAppendBasicBlockInContext(e->context, start, "entry"));
-  LLVMBuilderRef w = e->builder;
-  LLVMValueRef t = LLVMBuildCall2(w, number, library_function(e, "omp_get_thread_num", number), NULL, 0, "");
-  LLVMValueRef n = LLVMBuildCall2(w, number, library_function(e, "omp_get_num_threads", number), NULL, 0, "");
-  t = LLVMBuildZExt(w, t, i64, "");
-  n = LLVMBuildZExt(w, n, i64, "");
-  uint32_t fields = LLVMCountStructElementTypes(closure);
-  LLVMValueRef *args = malloc((fields + 1) * sizeof *args), from = LLVMGetParam(start, 0);
-  if (!args) abort();
-  LLVMValueRef begin = LLVMBuildLoad2(w, i64, field(e, closure, from, BEGIN), "");
-  LLVMValueRef extent = LLVMBuildLoad2(w, i64, field(e, closure, from, EXTENT), "");
-  LLVMValueRef next = LLVMBuildAdd(w, t, emit_int64(e, 1), "");
-  args[0] = LLVMBuildAdd(w, begin, LLVMBuildUDiv(w, LLVMBuildMul(w, extent, t, ""), n, ""), "");
-  args[1] = LLVMBuildAdd(w, begin, LLVMBuildUDiv(w, LLVMBuildMul(w, extent, next, ""), n, ""), "");
-  args[2] = t;
-  for (uint32_t i = STATUS; i < fields; i++)
-    args[i + 1] = LLVMBuildLoad2(w, LLVMStructGetTypeAtIndex(closure, i), field(e, closure, from, i), "");
-  LLVMBuildCall2(w, LLVMGlobalGetValueType(body), body, args, fields + 1, "");
-  free(args);
-  LLVMBuildRetVoid(w);
+  struct share s = {.closure = closure, .start = start, .body = body, .from = LLVMGetParam(start, 0)};
+  s.count = LLVMCountStructElementTypes(closure);
+  s.args = malloc(s.count * sizeof *s.args);
+  if (!s.args) abort();
+  s.thread = thread_number(e, "omp_get_thread_num");
+  LLVMValueRef threads = thread_number(e, "omp_get_num_threads");
+  read_closure(e, &s);
+  LLVMBasicBlockRef own = block_of(e, &s, "own"), shared = block_of(e, &s, "shared");
+  LLVMValueRef as_cores = LLVMBuildICmp(e->builder, LLVMIntEQ, threads, emit_int64(e, e->target->cores), "");
+  LLVMBuildCondBr(e->builder, as_cores, shared, own);
+  LLVMPositionBuilderAtEnd(e->builder, own);
+  run_own(e, &s, threads);
+  LLVMBuildRetVoid(e->builder);
+  LLVMPositionBuilderAtEnd(e->builder, shared);
+  run_all_pieces(e, &s);
+  LLVMBuildRetVoid(e->builder);
+  free(s.args);
   return start;
 }
 
@@ -156,6 +274,9 @@ void emit_parallel(struct emit *e, const struct tir_captures *c) {
     LLVMBuildStore(w, e->buffers[buffer_at(e, c, i)], field(e, type, closure, FIXED + i));
   for (uint32_t i = 0; i < c->vars; i++)
     LLVMBuildStore(w, e->vars[var_at(e, c, i)], field(e, type, closure, FIXED + c->buffers + i));
+  LLVMBuildMemSet(w, field(e, type, closure, FIXED + c->buffers + c->vars),
+                  LLVMConstNull(LLVMInt8TypeInContext(e->context)),
+                  emit_int64(e, (int64_t)e->target->cores * COUNT_STRIDE * (int64_t)sizeof(int64_t)), 8);
   LLVMBasicBlockRef here = LLVMGetInsertBlock(w);
   LLVMValueRef body = declare_body(e, type, c);
   write_body(e, body, c);

@@ -30,3 +30,19 @@ for _, call in ipairs {function() number:check_timing() end, function() number:c
   local ok, message = pcall(call)
   assert(not ok and message:find "the result depends on thread timing: %d of %d runs differ", message)
 end
+
+-- Each iteration runs once, whichever thread claims it: fewer than threads, as many, and others; bounds that are not 0.
+for _, extent in ipairs {1, 2, 3, 7, 16, 17, 100} do
+  for _, cores in ipairs {1, 2, 3, 8} do
+    local once = ms.build(ms.from_script(string.format([[
+@T.prim_func(s_tir=True)
+def once(A: T.Buffer((%d,), "int32"), O: T.Buffer((%d,), "int32")):
+    for i in range(%d):
+        O[i] = 0
+    for r in range(20):
+        for i in T.parallel(3, %d):
+            O[i] = O[i] + A[i]
+]], extent + 3, extent + 3, extent + 3, extent + 3)), {target = "native -num-cores=" .. cores})
+    for _ = 1, 5 do once:check() end
+  end
+end

@@ -63,7 +63,8 @@ static void results_that_depend_on_threads_are_refused(void **state) {
                                    "    O[i] = T.call_extern(\"int32\", \"omp_get_thread_num\")"),
                      0, 9, &err));
   assert_string_equal(ms_code_name(err.code), ms_code_name(MS_THREAD_TIMING));
-  assert_non_null(strstr(err.message, "the result depends on thread timing: 9 of 9 runs differ; O["));
+  assert_non_null(strstr(err.message, "the result depends on thread timing: "));
+  assert_non_null(strstr(err.message, " of 9 runs differ; O["));
 }
 
 static void a_failed_assertion_is_told(void **state) {
