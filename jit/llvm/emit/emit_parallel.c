@@ -1,5 +1,5 @@
 /* Parallel loops: the body becomes a function that libgomp runs on every thread. The iterations are as many runs as the
- * target has cores. A thread claims pieces of its own run, the first of which is half of it, then of the others' runs:
+ * target has cores. A thread claims pieces of its own run, the first of which is half of it, then of the next runs:
  * where a core is slow, as beside another tenant of its hardware, others do its work, and wait for a piece at most.
  * Where there are other than so many threads, each has a run of its own.
  *
@@ -31,6 +31,9 @@ enum { BEGIN, EXTENT, STATUS, FIXED, FIRST = FIXED + 1 };
 /* Pieces of the second half of a run; how far apart the counts of runs are, each on cache lines of its own, in int64s.
  */
 enum { PIECES = 8, COUNT_STRIDE = 16 };
+/* Runs that a thread asks for pieces, its own and the next: with a hundred cores, asking all would take longer than
+ * many loops do. */
+enum { ASKED = 4 };
 
 static LLVMTypeRef counts_type(struct emit *e) {
   return LLVMArrayType2(LLVMInt64TypeInContext(e->context), (uint64_t)e->target->cores * COUNT_STRIDE);
@@ -151,16 +154,17 @@ static void run_pieces(struct emit *e, const struct share *s, LLVMValueRef run) 
   LLVMPositionBuilderAtEnd(w, none);
 }
 
-/* Pieces of this thread's run, then of those after it. */
+/* Pieces of this thread's run, then of the next. */
 static void run_all_pieces(struct emit *e, const struct share *s) {
   LLVMBuilderRef w = e->builder;
   LLVMValueRef runs = emit_int64(e, e->target->cores);
+  LLVMValueRef asked = emit_int64(e, e->target->cores < ASKED ? e->target->cores : ASKED);
   LLVMBasicBlockRef entry = LLVMGetInsertBlock(w), head = block_of(e, s, "runs");
   LLVMBasicBlockRef inside = block_of(e, s, "run"), leave = block_of(e, s, "leave");
   LLVMBuildBr(w, head);
   LLVMPositionBuilderAtEnd(w, head);
   LLVMValueRef i = LLVMBuildPhi(w, LLVMInt64TypeInContext(e->context), "i");
-  LLVMBuildCondBr(w, LLVMBuildICmp(w, LLVMIntULT, i, runs, ""), inside, leave);
+  LLVMBuildCondBr(w, LLVMBuildICmp(w, LLVMIntULT, i, asked, ""), inside, leave);
   LLVMPositionBuilderAtEnd(w, inside);
   run_pieces(e, s, LLVMBuildURem(w, LLVMBuildAdd(w, s->thread, i, ""), runs, ""));
   LLVMValueRef next = LLVMBuildAdd(w, i, emit_int64(e, 1), "");
