@@ -110,28 +110,16 @@ static struct access *access_of(struct detector *d, enum way way, tir_buffer buf
   return a;
 }
 
-/* An end counted from `min`, which may be of another type. */
-static tir_expr moved(struct tir *ir, tir_expr end, tir_expr min) {
-  tir_type type = tir_type_of(ir, min);
-  return tir_add(ir, tir_type_of(ir, end) == type ? end : tir_cast(ir, type, end), min);
-}
-
-/* A matched buffer's dimensions are the last ones of its source, counted from where the region begins. */
+/* Who uses a matched buffer is taken to use all of the region that it stands for: that has to be declared, too. */
 static bool through_match(const struct detector *d, tir_buffer *buffer, struct tir_interval *dims) {
   struct tir *ir = d->ir;
   struct tir_span matches = tir_block_at(ir, d->block)->matches;
   for (uint32_t i = 0; i < matches.count; i++) {
     struct tir_match m = ir->matches.at[matches.first + i];
     if (m.buffer != *buffer) continue;
-    uint32_t rank = tir_buffer_at(ir, m.buffer)->rank, source = tir_buffer_at(ir, m.source.buffer)->rank;
-    if (source < rank) return false;
-    memmove(dims + (source - rank), dims, rank * sizeof *dims);
-    for (uint32_t j = 0; j < source; j++) {
-      tir_expr min = ir->operands.at[m.source.ranges + 2 * j], extent = ir->operands.at[m.source.ranges + 2 * j + 1];
-      if (j < source - rank || !dims[j].min || !dims[j].max)
-        dims[j] = tir_interval_of(ir, min, extent);
-      else
-        dims[j] = (struct tir_interval){moved(ir, dims[j].min, min), moved(ir, dims[j].max, min), false};
+    for (uint32_t j = 0; j < tir_buffer_at(ir, m.source.buffer)->rank; j++) {
+      uint32_t at = m.source.ranges + 2 * j;
+      dims[j] = tir_interval_of(ir, ir->operands.at[at], ir->operands.at[at + 1]);
     }
     *buffer = m.source.buffer;
     return true;
