@@ -367,8 +367,7 @@ static tir_expr binding_below(struct tir *ir, tir_block inner, tir_block block, 
   return binding;
 }
 
-/* An iteration of the block, or of one in it, that is not spatial is bound to the variable. */
-static bool reduces_over(struct tir *ir, tir_block block, tir_var v) {
+bool tir_reduces_over(struct tir *ir, tir_block block, tir_var v) {
   for (tir_stmt s = block; s; s = tir_next(ir, s, block))
     for (uint32_t i = 0; tir_is(ir, s, TIR_BLOCK) && i < tir_block_at(ir, s)->iters.count; i++) {
       struct tir_iter iter = tir_iters(ir, s)[i];
@@ -382,14 +381,14 @@ bool tir_check_reduces_inside(struct tir *ir, tir_block block, tir_block scope, 
   for (tir_block b = scope; b; b = tir_parent_block(ir, b))
     for (uint32_t i = 0; i < tir_block_at(ir, b)->iters.count; i++) {
       tir_var v = tir_iters(ir, b)[i].var;
-      if (tir_is_const(ir, ir->vars.at[v].extent, 1) || !reduces_over(ir, block, v)) continue;
+      if (tir_is_const(ir, ir->vars.at[v].extent, 1) || !tir_reduces_over(ir, block, v)) continue;
       return tir_refuse(ir, err, MS_REDUCTION_OUTSIDE, b, "an iteration of block `%s` reduces in block `%s` in it",
                         tir_block_name(ir, b), tir_block_name(ir, block));
     }
   for (tir_stmt s = tir_stmt_at(ir, scope)->parent; s; s = tir_stmt_at(ir, s)->parent)
     if (tir_is(ir, s, TIR_LOOP) &&
         !(tir_loop_extent(ir, s) == 1 && tir_is_int(ir, tir_as(ir, s, TIR_LOOP)->loop.min)) &&
-        reduces_over(ir, block, tir_as(ir, s, TIR_LOOP)->loop.var))
+        tir_reduces_over(ir, block, tir_as(ir, s, TIR_LOOP)->loop.var))
       return tir_refuse(ir, err, MS_REDUCTION_OUTSIDE, s, "this loop, around the scope of block `%s`, reduces in it",
                         tir_block_name(ir, block));
   return true;

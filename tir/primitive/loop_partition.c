@@ -288,6 +288,7 @@ static void edit(struct tir *ir, tir_loop loop, const struct plan *plan, tir_loo
   }
   tir_replace(ir, loop, common);
   tir_kill(ir, loop);
+  tir_find_undeclared(ir); /* the new blocks declare nothing of what stood in no block before */
 }
 
 bool tir_loop_partition(struct tir *ir, tir_loop loop, const int64_t *factors, uint32_t count, tir_loop *out,

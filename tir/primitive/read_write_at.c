@@ -6,8 +6,9 @@
  *           below it are depends on loops around in the same scope only, and on nothing that is written after the copy;
  *           no range, binding or predicate there loads the buffer; parts of it are matched in that storage scope.
  *           For a write: every block there that reads the buffer reads what was written below the loop, or the scope
- *           allocates the buffer and nothing else writes it; all of what is copied back is written, and no loop around
- *           the scope reduces in a block that writes, nor does a condition below the loop stand around one.
+ *           allocates the buffer and nothing else writes it; where loops around reduce in a block that writes, nothing
+ *           else in them writes the buffer; all of what is copied back is written, and no loop around the scope reduces
+ *           in a block that writes, nor does a condition below the loop stand around one.
  * After:    the copy is allocated in the scope, as large as the buffer. Before the first statement that reads it the
  *           block BUFFER_SCOPE copies what is read below the loop (after the last that writes it: copies it back), in
  *           loops of its own inside; its iterations are the loops that it depends on; it is annotated auto_copy.
@@ -180,6 +181,31 @@ static bool refuse_unwritten(struct tir *ir, const struct plan *plan, tir_stmt w
                     tir_buffer_name(ir, plan->cache.buffer), what);
 }
 
+/* The outermost loop of the scope that stands around the block and reduces in it; TIR_NONE: below the loop alone. */
+static tir_stmt reduced_around(struct tir *ir, const struct plan *plan, tir_block block) {
+  tir_stmt outermost = TIR_NONE;
+  for (tir_stmt s = plan->loop; s != plan->cache.scope; s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_LOOP) && tir_reduces_over(ir, block, tir_as(ir, s, TIR_LOOP)->loop.var)) outermost = s;
+  return outermost;
+}
+
+/* The copy keeps sums from one iteration of a loop around to the next: nothing else writes the buffer meanwhile. */
+static bool check_sums(struct tir *ir, const struct plan *plan, tir_block block, ms_error *err) {
+  tir_buffer buffer = plan->cache.buffer;
+  tir_stmt around = reduced_around(ir, plan, block), writer = TIR_NONE;
+  if (!around) return true;
+  for (uint32_t u = tir_buffer_at(ir, buffer)->writers; u && !writer; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    if (tir_is_below(ir, b, around) && !tir_is_below(ir, b, plan->loop)) writer = b;
+  }
+  struct tir_outside_use use;
+  for (tir_stmt s = around; !writer && tir_next_outside_use(ir, plan->cache.scope, buffer, around, s, &use); s = use.at)
+    if (use.writes) writer = use.at;
+  return !writer ||
+         tir_refuse(ir, err, MS_AT_UNWRITTEN, writer, "`%s` is written here, in a loop that reduces in block `%s`",
+                    tir_buffer_name(ir, buffer), tir_block_name(ir, block));
+}
+
 /* The copy holds nothing but what is written below the loop: nothing else is read of it, or copied back. */
 static bool check_written(struct tir *ir, const struct plan *plan, ms_error *err) {
   struct written written = {.any = false};
@@ -190,6 +216,7 @@ static bool check_written(struct tir *ir, const struct plan *plan, ms_error *err
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
     if (tir_compare_position(ir, s, plan->last) > 0 && !tir_is_below(ir, s, plan->last)) break;
     const struct tir_region *r;
+    if (tir_has_region_of(ir, tir_block_at(ir, s)->writes, buffer) && !check_sums(ir, plan, s, err)) return false;
     bool from_before = !all && tir_reads_from_before(ir, s, buffer);
     if (from_before && !tir_has_region_of(ir, tir_block_at(ir, s)->reads, buffer))
       return refuse_unwritten(ir, plan, s, "updated", err);

@@ -6,9 +6,9 @@
  *                                                                for i, j: C[f(i, j)] = r[i, j]
  * Requires: no blocks; perfect nests around the store, but for conditions of zeros.c, whose attributes end here. Gives:
  * small buffers of scope "register", whose loops are marked to be unrolled. Keeps: results: f is one-to-one in i, j and
- * free of k; nothing else in the nest touches C, nor has it another name. The order of the passes decides whether LLVM
- * keeps the tile in registers: this one comes before loops are unrolled and vectorized, so that each element of the
- * tile becomes a scalar or a vector of its own. */
+ * free of k; nothing else in the nest touches C, as ranges of its inner loops might, nor has it another name. The order
+ * of the passes decides whether LLVM keeps the tile in registers: this one comes before loops are unrolled and
+ * vectorized, so that each element of the tile becomes a scalar or a vector of its own. */
 #include "tir/analysis/analysis.h"
 #include "tir/arith/affine.h"
 #include "tir/lower/lower.h"
@@ -68,11 +68,19 @@ static bool uses_repeating_loop(struct tir *ir, tir_expr e, const struct nest *n
   return false;
 }
 
+/* How often the loop runs depends on the buffer: each time that one around comes to it, on what was stored last. */
+static bool counts_by(const struct tir *ir, tir_stmt loop, tir_buffer buffer) {
+  if (!tir_is(ir, loop, TIR_LOOP)) return false;
+  struct tir_stmt_node n = *tir_stmt_at(ir, loop);
+  return tir_uses_buffer(ir, n.loop.min, buffer) || tir_uses_buffer(ir, n.loop.extent, buffer);
+}
+
 /* Climbs from the store through the tile's loops, then through the loops that repeat it. */
 static bool read_nest(struct tir *ir, tir_stmt store, struct nest *nest) {
   *nest = (struct nest){.store = store};
   bool repeating = false;
-  for (tir_stmt s = store; lower_is_alone(ir, s);) {
+  tir_buffer buffer = tir_as(ir, store, TIR_STORE)->store.buffer;
+  for (tir_stmt s = store; lower_is_alone(ir, s) && !counts_by(ir, s, buffer);) {
     tir_stmt p = tir_stmt_at(ir, s)->parent;
     struct tir_stmt_node n = *tir_stmt_at(ir, p);
     bool of_zeros = lower_is_outside(ir, p) || lower_is_outside(ir, n.parent);
