@@ -134,15 +134,22 @@ static bool is_declared_around(const struct tir *ir, tir_stmt at, tir_buffer buf
   return tir_has_region_of(ir, r->reads, buffer) || tir_has_region_of(ir, r->writes, buffer);
 }
 
+/* e may divide by zero where it did not: past the end, or in a loop that would not have run. */
+static bool divides_by_more(struct tir *ir, tir_var old, tir_var longer, tir_expr before, tir_expr e) {
+  if (!tir_may_divide_by_zero(ir, e)) return false;
+  return !tir_may_divide_by_zero(ir, before) || tir_uses_var(ir, e, longer) ||
+         tir_at(ir, ir->vars.at[old].extent)->lo < 1;
+}
+
 /* The scope evaluates e at `at`, where no guard is, and the loop is a longer one. */
 static bool evaluates_as_before(struct tir *ir, tir_var old, tir_var longer, tir_expr e, tir_stmt at) {
   tir_expr loads[MOST_LOADS], ranges[2 * MOST_RANK];
   if (!e || !(tir_at(ir, e)->flags & (TIR_HAS_LOAD | TIR_HAS_DIVMOD))) return true;
-  bool divided = tir_may_divide_by_zero(ir, e);
+  tir_expr before = e;
   tir_subst_var(ir, old, tir_var_expr(ir, longer));
   e = tir_subst(ir, e);
   tir_subst_clear(ir);
-  if (!divided && tir_may_divide_by_zero(ir, e)) return false;
+  if (divides_by_more(ir, old, longer, before, e)) return false;
   if (!(tir_at(ir, e)->flags & TIR_HAS_LOAD)) return true;
   uint32_t count = tir_find_loads(ir, e, TIR_NONE, loads, MOST_LOADS);
   if (count > MOST_LOADS) return false;
