@@ -2,7 +2,8 @@
  *
  * Requires: the block has a read region of this number, of a buffer that it writes too, within what it reads; the scope
  *           is known and the block's scope a stage pipeline; parts of the buffer are matched in that storage scope; the
- *           block declares all that is in it, and writes no less than it declares.
+ *           block declares all that is in it, and writes no less than it declares; directly in a scope that is no
+ *           root, it reads no more than it writes.
  * After:    right before the block, a block copies what it reads into the copy; right after it, one copies what it
  *           writes back. Both have the copy's name, and the block's predicate. Where the block is directly in its scope
  *           the copy holds the region only, else, or where the region begins at loops around a scope without
@@ -21,13 +22,21 @@ static bool check_matches(struct tir *ir, const struct plan *plan, ms_error *err
   return true;
 }
 
-static bool covers(struct tir *ir, const struct plan *plan) {
-  for (uint32_t i = 0; i < plan->in.rank; i++) {
-    struct tir_interval read = tir_interval_of(ir, plan->in.ranges[2 * i], plan->in.ranges[2 * i + 1]);
-    struct tir_interval written = tir_interval_of(ir, plan->out.ranges[2 * i], plan->out.ranges[2 * i + 1]);
-    if (!tir_interval_covers(ir, read, written)) return false;
+static bool covers(struct tir *ir, const struct tir_cache_plan *all, const struct tir_cache_plan *part) {
+  for (uint32_t i = 0; i < all->rank; i++) {
+    struct tir_interval outer = tir_interval_of(ir, all->ranges[2 * i], all->ranges[2 * i + 1]);
+    struct tir_interval inner = tir_interval_of(ir, part->ranges[2 * i], part->ranges[2 * i + 1]);
+    if (!tir_interval_covers(ir, outer, inner)) return false;
   }
   return true;
+}
+
+/* A copy of the region goes back whole: a scope that is no root declares what it writes, and not what it reads. */
+static bool check_declared(struct tir *ir, const struct plan *plan, ms_error *err) {
+  if (!plan->in.compact || !tir_parent_block(ir, plan->in.scope) || covers(ir, &plan->out, &plan->in)) return true;
+  return tir_refuse(ir, err, MS_NOT_IN_PLACE, plan->block,
+                    "block `%s` reads more of `%s` than it writes, and all of that would be copied back",
+                    tir_block_name(ir, plan->block), tir_buffer_name(ir, plan->in.buffer));
 }
 
 static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const char *storage, struct plan *plan,
@@ -50,12 +59,12 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   if (plan->in.named || plan->out.named)
     return tir_refuse(ir, err, MS_NOT_IN_PLACE, block, "names bound around block `%s` say what it uses of `%s`",
                       tir_block_name(ir, block), tir_buffer_name(ir, plan->in.buffer));
-  if (!covers(ir, plan))
+  if (!covers(ir, &plan->in, &plan->out))
     return tir_refuse(ir, err, MS_NOT_IN_PLACE, block, "block `%s` writes more of `%s` than it reads",
                       tir_block_name(ir, block), tir_buffer_name(ir, plan->in.buffer));
   if (!tir_settle_cached_region(ir, &plan->in, TIR_NONE, err)) return false;
   plan->out.compact = plan->in.compact;
-  return check_matches(ir, plan, err) && tir_check_declares_inner(ir, block, err) &&
+  return check_declared(ir, plan, err) && check_matches(ir, plan, err) && tir_check_declares_inner(ir, block, err) &&
          tir_check_writes_exact(ir, block, err) && tir_check_stage_pipeline(ir, plan->in.scope, err);
 }
 
