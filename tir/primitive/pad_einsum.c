@@ -194,11 +194,24 @@ static bool is_written_whole(struct tir *ir, tir_block block, tir_buffer buffer,
   return false;
 }
 
+/* The scope declares that it uses all of the buffer, or is the root, which declares nothing. */
+static bool declares_whole(struct tir *ir, tir_block scope, tir_buffer buffer, bool write) {
+  if (!tir_parent_block(ir, scope)) return true;
+  struct tir_span own = tir_regions(ir, scope, write);
+  if (tir_block_at(ir, scope)->iters.count || !tir_has_region_of(ir, own, buffer)) return false;
+  const tir_expr *ranges = tir_operands(ir, tir_region_of(ir, own, buffer)->ranges);
+  for (uint32_t d = 0; d < tir_buffer_at(ir, buffer)->rank; d++)
+    if (!tir_is_const(ir, ranges[2 * d], 0) ||
+        ranges[2 * d + 1] != ir->operands.at[tir_buffer_at(ir, buffer)->shape + d])
+      return false;
+  return true;
+}
+
 /* What is copied, in or back, was written: all of the buffer. Inputs are there anyway. The copies stand in the scope,
  * which may declare less than the whole of what it does not allocate. */
 static bool is_there(struct tir *ir, tir_block block, struct tir_region r, bool write, const struct plan *plan) {
   struct tir_buffer_node n = *tir_buffer_at(ir, r.buffer);
-  if (tir_block_at(ir, plan->scope)->iters.count && n.where != plan->scope) return false;
+  if (n.where != plan->scope && !declares_whole(ir, plan->scope, r.buffer, write)) return false;
   if (!write && (!n.writers || is_written_whole(ir, block, r.buffer, plan))) return true;
   return is_whole(ir, block, r, plan->scope);
 }
