@@ -149,7 +149,7 @@ bool tir_check_early_loads(struct tir *ir, const struct tir_cache_plan *plan, ti
   tir_stmt place = parent_of_place(ir, plan);
   struct tir_outside_use use;
   for (tir_stmt s = TIR_NONE; tir_next_outside_use(ir, plan->scope, plan->buffer, TIR_NONE, s, &use); s = use.at) {
-    if (use.at == writer || tir_compare_position(ir, use.at, writer) > 0) break;
+    if (tir_compare_position(ir, use.at, writer) > 0) break; /* what says where the writer runs comes before it */
     tir_stmt loop = loop_around_both(ir, plan->scope, use.at, writer);
     if (loop && loop != place && !tir_is_below(ir, place, loop))
       return tir_refuse(ir, err, MS_CACHE_READ_EARLIER, use.at,
