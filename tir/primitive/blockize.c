@@ -4,7 +4,8 @@
  * Requires: one block below the loop, in a scope; only loops between both; each of its bindings is outer * extent +
  *           inner, where the inner loops make `inner` and the others `outer`, or of one kind of loops alone; an init is
  *           guarded by spatial iterations only, runs once for each element, before its updates, reads nothing that the
- *           block writes, and touches no buffer of the block's own; no loop or iteration further out reduces in it.
+ *           block writes, and touches no buffer of the block's own; no loop or iteration further out reduces in it,
+ *           nor does data say that a loop runs no iteration.
  * After:    the block NAME_o stands in the loop's place, with an iteration v_o for each v of the block; it reads and
  *           writes what the block does in all its inner iterations. In it are the loops, and the block, which keeps the
  *           iterations v_i of more than one value. An init becomes that of NAME_o: the block NAME_init in copies of the
@@ -158,6 +159,13 @@ static bool check_steps(struct tir *ir, const struct tir_blockize_plan *plan, ms
   if (!tir_check_begun_once(ir, plan->block, err) || !tir_check_init_buffers(ir, plan->block, err) ||
       !tir_check_reduces_inside(ir, plan->block, tir_parent_block(ir, plan->block), err))
     return false;
+  for (uint32_t i = 0; i < plan->inner_count; i++) { /* extents by shapes are at least 1 */
+    const struct tir_expr_node *extent = tir_at(ir, tir_as(ir, plan->loops[i], TIR_LOOP)->loop.extent);
+    if (extent->lo < 1 && extent->flags & TIR_HAS_LOAD)
+      return tir_refuse(ir, err, MS_NOT_REDUCTION_BLOCK, plan->loops[i],
+                        "the init of block `%s` would run where data has this loop run no iteration",
+                        tir_block_name(ir, plan->block));
+  }
   for (uint32_t i = 0; i < plan->iter_count; i++) inner[i] = plan->parts[i].inner;
   return tir_takes_steps_once(ir, inner, plan->iter_count, plan->loops, plan->inner_count, plan->predicates[1]) ||
          tir_refuse(ir, err, MS_REDUCTION_REPEATED, plan->loops[0],
