@@ -483,7 +483,7 @@ class Function:
         if self.chance(0.15):
             self.emit(depth + 1, "T.where(%s)" % self.predicate(loops))
         if self.kind == "scoped" and self.chance(0.4):
-            own = self.allocated(depth + 1, inner, self.used)
+            own = self.allocated(depth + 1)
             at = self.loop(depth + 1, 0, 4)
             self.emit(depth + 2, 'with T.sblock("b%dl"):' % self.blocks)
             self.emit(depth + 3, "v0 = T.axis.spatial(%s, %s)" % (self.number(4), at.text))
@@ -496,8 +496,8 @@ class Function:
         element = 'T.Cast("%s", %s)' % (self.index, self.load(self.random.choice(self.used), loops))
         return "T.min(T.max(%s, %s), %s)" % (element, self.number(0), self.number(3))
 
-    def allocated(self, depth, loops, readable):
-        """A buffer of the block, which is filled there."""
+    def allocated(self, depth):
+        """A buffer of the block, which is to be filled there."""
         name = "L%d" % self.blocks
         self.names[name] = (4,)
         self.emit(depth, '%s = T.sblock_alloc_buffer((4,), "%s")' % (name, self.element))

@@ -189,6 +189,20 @@ bool tir_matches_part_of(const struct tir *ir, tir_block block, tir_buffer buffe
   return false;
 }
 
+static bool stands_in(const struct tir *ir, struct tir_region region, const tir_var *vars, uint32_t count) {
+  for (uint32_t i = 0; i < 2u * tir_buffer_at(ir, region.buffer)->rank; i++)
+    if (tir_uses_any_var(ir, ir->operands.at[region.ranges + i], vars, count)) return true;
+  return false;
+}
+
+bool tir_matches_by_vars(const struct tir *ir, tir_block block, const tir_var *vars, uint32_t count) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
+  struct tir_span matches = tir_block_at(ir, block)->matches;
+  for (uint32_t i = matches.first; i < matches.first + matches.count; i++)
+    if (stands_in(ir, ir->matches.at[i].source, vars, count)) return true;
+  return false;
+}
+
 void tir_note_annotated(struct tir *ir, tir_block block) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   struct tir_span annotations = tir_stmt_at(ir, block)->annotations;

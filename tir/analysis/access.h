@@ -25,6 +25,8 @@ struct tir_access tir_own_use_at(struct tir *ir, tir_block block, tir_stmt s, ti
 bool tir_may_use_outside(const struct tir *ir, tir_block block, tir_buffer buffer);
 /* The block matches a part of the buffer, which its body uses under another name. */
 bool tir_matches_part_of(const struct tir *ir, tir_block block, tir_buffer buffer);
+/* One of the variables stands in a region that the block matches. */
+bool tir_matches_by_vars(const struct tir *ir, tir_block block, const tir_var *vars, uint32_t count);
 /* What a user annotated of a buffer is the buffer's mark: regions of other blocks are made of annotated ones. Marks the
  * buffers of a block that was read with annotations saying so; the numbers in these may be old. */
 void tir_note_annotated(struct tir *ir, tir_block block);

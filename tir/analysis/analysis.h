@@ -47,7 +47,7 @@ bool tir_check_stage_pipeline(struct tir *ir, tir_block scope, ms_error *err);
 /* Whether what `consumer` reads of earlier children of its scope is covered by what they write. Found once, like the
  * above; a block that came after its scope was looked at was made by a primitive, and is covered. */
 bool tir_has_region_cover(struct tir *ir, tir_block consumer, tir_block scope);
-/* The same of one buffer, as far as that is told apart: of blocks that were made of others. */
+/* The same of one buffer, where that is known: of blocks that were made of others. */
 bool tir_covers_buffer(struct tir *ir, tir_block consumer, tir_block scope, tir_buffer buffer);
 /* A block made of another, of which it reads what that read in the scope: it is covered there if that was. */
 void tir_inherit_cover(struct tir *ir, tir_block made, tir_block from, tir_block scope);
@@ -248,6 +248,8 @@ struct tir_interval {
 static inline struct tir_interval tir_point(tir_expr e) { return (struct tir_interval){e, e, false}; }
 static inline struct tir_interval tir_nothing(void) { return (struct tir_interval){TIR_NONE, TIR_NONE, true}; }
 struct tir_interval tir_interval_of(struct tir *ir, tir_expr min, tir_expr extent); /* [min, min + extent) */
+/* The ranges, a min and an extent a dimension, are written as all of the buffer. */
+bool tir_is_whole_buffer(const struct tir *ir, tir_buffer buffer, const tir_expr *ranges);
 tir_expr tir_interval_extent(struct tir *ir, struct tir_interval i); /* max + 1 - min; both are bounded */
 bool tir_is_point(struct tir *ir, struct tir_interval i);            /* one value, provably */
 /* The least interval that holds both. */

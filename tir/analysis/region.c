@@ -23,6 +23,13 @@ struct tir_interval tir_interval_of(struct tir *ir, tir_expr min, tir_expr exten
   return (struct tir_interval){min, plus(ir, tir_add(ir, min, extent), -1), false};
 }
 
+bool tir_is_whole_buffer(const struct tir *ir, tir_buffer buffer, const tir_expr *ranges) {
+  const struct tir_buffer_node *n = tir_buffer_at(ir, buffer);
+  for (uint32_t i = 0; i < n->rank; i++)
+    if (!tir_is_const(ir, ranges[2 * i], 0) || ranges[2 * i + 1] != ir->operands.at[n->shape + i]) return false;
+  return true;
+}
+
 tir_expr tir_interval_extent(struct tir *ir, struct tir_interval i) {
   assert(!i.empty && i.min && i.max);
   return plus(ir, tir_sub(ir, i.max, i.min), 1);

@@ -384,23 +384,11 @@ static struct tir_region relaxed_region(struct tir *ir, const struct tir_blockiz
 
 static bool uses_var(struct tir *ir, void *context, tir_expr e) { return tir_uses_var(ir, e, *(tir_var *)context); }
 
-static bool region_uses(const struct tir *ir, struct tir_region region, tir_var v) {
-  for (uint32_t i = 0; i < 2u * tir_buffer_at(ir, region.buffer)->rank; i++)
-    if (tir_uses_var(ir, ir->operands.at[region.ranges + i], v)) return true;
-  return false;
-}
-
-static bool matches_use(const struct tir *ir, tir_block block, tir_var v) {
-  struct tir_span matches = tir_block_at(ir, block)->matches;
-  for (uint32_t i = matches.first; i < matches.first + matches.count; i++)
-    if (region_uses(ir, ir->matches.at[i].source, v)) return true;
-  return false;
-}
-
 /* Blocks below, those of an init that was blockized before, see the iterations too. */
 static bool init_uses(struct tir *ir, tir_block init, tir_var v) {
   for (tir_stmt s = init; s; s = tir_next(ir, s, init))
-    if (tir_is(ir, s, TIR_BLOCK) && (matches_use(ir, s, v) || tir_any_own_expr(ir, s, uses_var, &v))) return true;
+    if (tir_is(ir, s, TIR_BLOCK) && (tir_matches_by_vars(ir, s, &v, 1) || tir_any_own_expr(ir, s, uses_var, &v)))
+      return true;
   return false;
 }
 

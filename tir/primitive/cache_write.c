@@ -99,11 +99,8 @@ static bool check_undeclared(struct tir *ir, const struct plan *plan, tir_block 
  * it. */
 static bool reads_its_own(const struct tir *ir, const struct plan *plan) {
   const struct tir_cache_plan *cache = &plan->cache;
-  const struct tir_buffer_node *n = tir_buffer_at(ir, cache->buffer);
-  for (uint32_t i = 0; i < cache->rank && cache->compact; i++)
-    if (!tir_is_const(ir, cache->ranges[2 * i], 0) || cache->ranges[2 * i + 1] != ir->operands.at[n->shape + i])
-      return false;
-  return n->where == cache->scope;
+  return tir_buffer_at(ir, cache->buffer)->where == cache->scope &&
+         (!cache->compact || tir_is_whole_buffer(ir, cache->buffer, cache->ranges));
 }
 
 /* The copy is of one region, whatever conditions of the scope stand around the block. */

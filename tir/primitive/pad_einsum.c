@@ -199,12 +199,7 @@ static bool declares_whole(struct tir *ir, tir_block scope, tir_buffer buffer, b
   if (!tir_parent_block(ir, scope)) return true;
   struct tir_span own = tir_regions(ir, scope, write);
   if (tir_block_at(ir, scope)->iters.count || !tir_has_region_of(ir, own, buffer)) return false;
-  const tir_expr *ranges = tir_operands(ir, tir_region_of(ir, own, buffer)->ranges);
-  for (uint32_t d = 0; d < tir_buffer_at(ir, buffer)->rank; d++)
-    if (!tir_is_const(ir, ranges[2 * d], 0) ||
-        ranges[2 * d + 1] != ir->operands.at[tir_buffer_at(ir, buffer)->shape + d])
-      return false;
-  return true;
+  return tir_is_whole_buffer(ir, buffer, tir_operands(ir, tir_region_of(ir, own, buffer)->ranges));
 }
 
 /* What is copied, in or back, was written: all of the buffer. Inputs are there anyway. The copies stand in the scope,

@@ -132,21 +132,12 @@ static bool uses_variable(struct tir *ir, void *context, tir_expr e) {
   return tir_uses_any_var(ir, e, v->at, v->count);
 }
 
-static bool use_variables(struct tir *ir, const struct tir_region *region, const struct variables *v) {
-  for (uint32_t i = 0; i < 2u * tir_buffer_at(ir, region->buffer)->rank; i++)
-    if (tir_uses_any_var(ir, ir->operands.at[region->ranges + i], v->at, v->count)) return true;
-  return false;
-}
-
 /* The block itself, or one in it, evaluates or matches what the variables stand in. */
 static bool any_uses(struct tir *ir, tir_block block, struct variables *v) {
-  for (tir_stmt s = block; s; s = tir_next(ir, s, block)) {
-    if (!tir_is(ir, s, TIR_BLOCK)) continue;
-    if (tir_any_own_expr(ir, s, uses_variable, v)) return true;
-    struct tir_span matches = tir_block_at(ir, s)->matches;
-    for (uint32_t i = matches.first; i < matches.first + matches.count; i++)
-      if (use_variables(ir, &ir->matches.at[i].source, v)) return true;
-  }
+  for (tir_stmt s = block; s; s = tir_next(ir, s, block))
+    if (tir_is(ir, s, TIR_BLOCK) &&
+        (tir_matches_by_vars(ir, s, v->at, v->count) || tir_any_own_expr(ir, s, uses_variable, v)))
+      return true;
   return false;
 }
 
