@@ -289,10 +289,11 @@ end
 
 -- ---- Who is there ------------------------------------------------------------------------------------------------
 
--- The commands by which one says that it lives: kind is "workers" or "tuners".
-function Queue:say(kind, about)
+-- The commands by which one says that it lives, for so many seconds (a lease unless given): kind is "workers" or
+-- "tuners".
+function Queue:say(kind, about, seconds)
   local bytes = codec.write_worker(about)
-  return {{"SET", self:key("alive", kind, about.name), bytes, "PX", math.floor(self.lease * 1000)},
+  return {{"SET", self:key("alive", kind, about.name), bytes, "PX", math.floor((seconds or self.lease) * 1000)},
           {"HSET", self:key(kind), about.name, bytes}}
 end
 

@@ -78,7 +78,7 @@ function Worker.open(options)
   return self
 end
 
-local STARTING = 30 -- seconds that a device is leased for while it is checked, which says nothing meanwhile
+local SILENT = 30 -- seconds that a worker may say nothing while it measures its device
 
 -- Sets a key that another may hold, which is waited for as long as that one may be dead.
 local function lease(self, key, value, seconds)
@@ -99,7 +99,7 @@ function Worker:claim_name()
   end
   if self.simulate then return end
   self.holder = string.format("msched:holder:%s:%s", host_id(), device_id(self.number))
-  local other = lease(self, self.holder, self.name, STARTING)
+  local other = lease(self, self.holder, self.name, SILENT)
   if other then
     error(string.format("%s: worker %s times on this device; one does", self.link.address.name, msched.visible(other)),
           0)
@@ -126,9 +126,16 @@ function Worker:is_check_due()
   return self.measure ~= nil and msched.clock() - self.checked >= every
 end
 
+-- Says that it lives and has the device, beforehand, as it measures the device without a word.
+function Worker:be_silent()
+  local commands = self.queue:say("workers", self:about(), SILENT)
+  if self.holder then commands[#commands + 1] = {"SET", self.holder, self.name, "PX", 1000 * SILENT} end
+  self.link:all(commands)
+end
+
 -- Where the device is slower than it was, nothing is timed on it, and others take what it holds.
 function Worker:check()
-  if self.holder then self.link:all {{"SET", self.holder, self.name, "PX", 1000 * STARTING}} end
+  self:be_silent()
   local rate = self.measure()
   local what = string.format("%s:%s", host_id(), device_id(self.number))
   local before = self.aside
@@ -243,6 +250,7 @@ end
 -- Measures the limit of a task's function on this device, once, while nothing else is timed.
 function Worker:know_limit(task, traces)
   if self.simulate or task.limit then return end
+  self:be_silent()
   self.roofline = self.roofline or msched.load "lua.bench.limits".for_tuning().limit
   task.limit = self.roofline(task.func, self.target, nil, traces)
 end

@@ -471,6 +471,17 @@ Worker.start(setmetatable({
   measurer = {remeasure = function() done[#done + 1] = "times" end},
 }, {__index = Worker}), {read = {kind = "retime", seconds = 1}, traces = {}})
 assert(table.concat(done, " ") == "limit times")
+-- It lives while it measures, which may take longer than a lease.
+local measuring, silent = workers.b, nil
+local before = memory.expires(measuring.queue:key("alive", "workers", "b"))
+measuring.simulate, measuring.roofline = nil, function()
+  silent = memory.expires(measuring.queue:key("alive", "workers", "b")) - before
+  return {name = "L1", of = "bytes", seconds = 1}
+end
+local limited = {func = func}
+measuring:know_limit(limited, {})
+assert(limited.limit.name == "L1" and silent > 20000)
+measuring.simulate, measuring.roofline = 0.001, nil
 workers.a = nil -- the one that was asked first
 local again = c:remeasure(task, {traces[1], traces[2]}, 0.01)
 assert(again.to == "a")
