@@ -436,7 +436,7 @@ local function units_text(t)
   end
   add("vectors", peak.vectors(t, "float64"), "GFLOP/s of float64")
   add("", peak.vectors(t, "int32"), "GOP/s of int32")
-  return (table.concat(parts, ", "):gsub("  ", " "))
+  return string.format("%s; on all cores", (table.concat(parts, ", "):gsub("  ", " ")))
 end
 
 local function bandwidth_text(t)

@@ -74,7 +74,7 @@ local function counts(vectors, registers)
 end
 
 -- Puts the parts of the fused block in order; false: they are not as they are expected.
-local function schedule_parts(sch, fused, counted, lanes, column_tile)
+local function schedule_parts(sch, fused, name, counted, lanes, column_tile)
   local parts = {sch:get_child_blocks(fused)}
   local maximum, carry, weights, sum, sum_carry, product, product_carry = table.unpack(parts, #parts - 6)
   for i = 1, #parts - 7 do if not chain.matrix_loops(sch, parts[i]) then return false end end
@@ -100,7 +100,9 @@ local function schedule_parts(sch, fused, counted, lanes, column_tile)
       chain.vectorize_rows(sch, parts[i], lanes)
     end
   end
-  for _, b in ipairs {carry, weights, sum_carry, product_carry} do chain.vectorize_rows(sch, b, lanes) end
+  for _, b in ipairs {carry, weights, sum_carry, product_carry, sch:get_sblock(name .. "_start")} do
+    chain.vectorize_rows(sch, b, lanes)
+  end
   chain.reduce_rows(sch, maximum)
   chain.reduce_rows(sch, sum)
   local i, d, j = sch:get_loops(product)
@@ -129,7 +131,7 @@ local function fused(sch, product, context, vectors, column_tile)
                             vectors * lanes, column_tile, true)
   if not done or not s:has_block(name .. "_normalize") then return nil end
   local normalize = s:get_sblock(name .. "_normalize")
-  if not schedule_parts(s, outer, counts(vectors, context.target.vector_registers), lanes, column_tile) then
+  if not schedule_parts(s, outer, name, counts(vectors, context.target.vector_registers), lanes, column_tile) then
     return nil
   end
   local loops = {s:get_loops(outer)}

@@ -5,6 +5,8 @@
  * the last place (exp), 1.34 (tanh) and 1.07 (erf): tests/tools/float_functions.c. Other functions: lower/in_single.c
  * and through_double.c. */
 #include "emit.h"
+#include "jit/llvm/machine.h"
+#include "jit/llvm/x86.h"
 
 #include <assert.h>
 #include <string.h>
@@ -67,7 +69,37 @@ static LLVMValueRef power_of_two(struct real r, LLVMValueRef k) { /* k within [-
 #include "jit/polynomials.def"
 #define POLYNOMIAL(name) of_##name, sizeof of_##name / sizeof *of_##name
 
-/* e^x = 2^k * e^r, |r| <= ln(2)/2; 2^k in two steps, so that results overflow and vanish as they should. */
+enum { SCALED_LANES = 16, CURRENT_ROUNDING = 4 }; /* of vscalefps in registers of 512 bits */
+
+/* So many elements of one or two vectors, from `first` on. */
+static LLVMValueRef elements(struct real r, LLVMValueRef a, LLVMValueRef b, unsigned first, unsigned lanes) {
+  LLVMValueRef order[1024];
+  for (unsigned i = 0; i < lanes; i++) order[i] = LLVMConstInt(LLVMInt32TypeInContext(r.e->context), first + i, false);
+  return LLVMBuildShuffleVector(r.e->builder, a, b, LLVMConstVector(order, lanes), "");
+}
+
+/* x * 2^k, rounded once, of lanes that are registers, by halves. */
+static LLVMValueRef scale_at_once(struct real r, LLVMValueRef x, LLVMValueRef k, unsigned lanes) {
+  if (lanes > SCALED_LANES) {
+    LLVMValueRef halves[2];
+    for (unsigned i = 0, half = lanes / 2; i < 2; i++)
+      halves[i] = scale_at_once(r, elements(r, x, x, i * half, half), elements(r, k, k, i * half, half), half);
+    return elements(r, halves[0], halves[1], 0, lanes);
+  }
+  LLVMValueRef args[] = {x, k, LLVMGetPoison(LLVMTypeOf(x)), LLVMConstAllOnes(LLVMInt16TypeInContext(r.e->context)),
+                         LLVMConstInt(LLVMInt32TypeInContext(r.e->context), CURRENT_ROUNDING, false)};
+  return emit_machine_intrinsic(r.e, "llvm.x86.avx512.mask.scalef.ps.512", args, 5);
+}
+
+/* Whether the target has vscalefps for such vectors. */
+static bool scales_at_once(struct real r) {
+  const struct jit_target *t = r.e->target;
+  unsigned lanes = LLVMGetTypeKind(r.type) == LLVMVectorTypeKind ? LLVMGetVectorSize(r.type) : 1;
+  return lanes >= SCALED_LANES && !(lanes & (lanes - 1)) && t->vector_bits >= 512 && jit_target_is_x86(t) &&
+         x86_has(t->x86, X86_AVX512F);
+}
+
+/* e^x = 2^k * e^r, |r| <= ln(2)/2; 2^k at once, or in two steps, so that results overflow and vanish as they should. */
 static LLVMValueRef exponential(struct real r, LLVMValueRef x) {
   LLVMBuilderRef w = r.e->builder;
   LLVMValueRef top = constant(r, 89.0), bottom = constant(r, -104.0);
@@ -77,12 +109,13 @@ static LLVMValueRef exponential(struct real r, LLVMValueRef x) {
   LLVMValueRef magic = constant(r, 12582912.0);
   LLVMValueRef shifted = multiply_add(r, x, constant(r, 1.44269504088896341), magic);
   LLVMValueRef k_real = minus(r, shifted, magic);
-  LLVMTypeRef ints = int_vector(r);
-  LLVMValueRef k = LLVMBuildSub(w, LLVMBuildBitCast(w, shifted, ints, ""), LLVMBuildBitCast(w, magic, ints, ""), "");
   LLVMValueRef rest = multiply_add(r, k_real, constant(r, -0.693359375), x);
   rest = multiply_add(r, k_real, constant(r, 2.12194440e-4), rest);
   LLVMValueRef tail = multiply_add(r, polynomial(r, rest, POLYNOMIAL(exp)), times(r, rest, rest), rest);
   LLVMValueRef near_one = plus(r, tail, constant(r, 1.0));
+  if (scales_at_once(r)) return scale_at_once(r, near_one, k_real, LLVMGetVectorSize(r.type));
+  LLVMTypeRef ints = int_vector(r);
+  LLVMValueRef k = LLVMBuildSub(w, LLVMBuildBitCast(w, shifted, ints, ""), LLVMBuildBitCast(w, magic, ints, ""), "");
   LLVMValueRef half = LLVMBuildAShr(w, k, int_constant(r, 1), "");
   LLVMValueRef scaled = times(r, near_one, power_of_two(r, half));
   return times(r, scaled, power_of_two(r, LLVMBuildSub(w, k, half, "")));

@@ -42,6 +42,21 @@ local function check(type, shape, order, target, least, rest)
   end
 end
 
+-- Squares of a copy whose parallel loop is divided: where they begin depends on quotients and remainders.
+local function check_divided(target, least)
+  local sch = ms.schedule(turned("float32", {2, 64, 32}, {1, 3, 2}))
+  local batch, row, column = sch:get_loops(sch:get_sblock "Y")
+  local outer, inner = sch:split(column, {msched.rest, 16})
+  sch:reorder(batch, outer, row, inner)
+  sch:parallel(sch:fuse(batch, outer))
+  local kernel, path = sch:build {target = target}, folder .. "/divided.s"
+  kernel:export(path)
+  local text, shuffles = text_of(path), 0
+  for _, name in ipairs(SHUFFLES) do shuffles = shuffles + select(2, text:gsub(name, "")) end
+  assert(shuffles >= least, string.format("%s: %d shuffles", target, shuffles))
+  assert(kernel:check() == 0, target)
+end
+
 local checked = 0
 for _, level in ipairs {{"x86-64-v2", 6}, {"x86-64-v3", 16}, {"x86-64-v4", 40}} do -- shuffles of a square, at least
   local target, least = "llvm -mcpu=" .. level[1] .. " -num-cores=1", level[2]
@@ -52,6 +67,7 @@ for _, level in ipairs {{"x86-64-v2", 6}, {"x86-64-v3", 16}, {"x86-64-v4", 40}} 
       check(type, {3, 20, 35}, {1, 3, 2}, target, least, true)
       check(type, {3, 20, 35}, {2, 3, 1}, target, 0, true)
     end
+    check_divided(target, least)
     checked = checked + 1
   end
 end

@@ -48,13 +48,27 @@ static bool is_in_vector(const struct tir *ir, tir_stmt s) {
   return false;
 }
 
+/* As lower_find_step, of a sum that has other parts too, which depend neither on v nor on memory. */
+static bool find_own_step(struct tir *ir, tir_expr e, tir_var v, int64_t *step) {
+  struct tir_linear l = tir_linear_of(ir, e);
+  *step = 0;
+  for (uint32_t t = 0; t < l.count; t++) {
+    struct tir_term term = tir_terms(ir, l)[t];
+    const struct tir_expr_node *atom = tir_at(ir, term.atom);
+    if (atom->kind == TIR_VAR && atom->ref == v) *step = term.coefficient;
+    if (atom->kind != TIR_VAR && ((atom->flags & (TIR_HAS_LOAD | TIR_HAS_CALL)) || tir_uses_var(ir, term.atom, v)))
+      return false;
+  }
+  return true;
+}
+
 /* An access moves by one element along `near`, and along `far` in other dimensions alone, in which it does not along
  * `near`. */
 static bool moves_along(struct tir *ir, const tir_expr *indices, uint32_t rank, tir_var near, tir_var far) {
   bool moves = false;
   for (uint32_t d = 0; d < rank; d++) {
     int64_t a, b;
-    if (!lower_find_step(ir, indices[d], near, &a) || !lower_find_step(ir, indices[d], far, &b)) return false;
+    if (!find_own_step(ir, indices[d], near, &a) || !find_own_step(ir, indices[d], far, &b)) return false;
     if (d + 1 == rank ? a != 1 || b : a != 0) return false;
     moves |= b != 0;
   }
@@ -151,7 +165,7 @@ static void name_instruction(struct tir *ir, struct copy c) {
   tir_var a = var_of(ir, outer), b = var_of(ir, inner);
   int64_t step;
   tir_expr last = tir_operands(ir, tir_as(ir, store, TIR_STORE)->store.indices)[rank - 1];
-  bool along = lower_find_step(ir, last, b, &step) && step == 1; /* what is written lies along the inner loop */
+  bool along = find_own_step(ir, last, b, &step) && step == 1; /* what is written lies along the inner loop */
   assert(rank > 1);
   if (!along) a = var_of(ir, inner), b = var_of(ir, outer);
   tir_expr args[] = {address(ir, element, a, 0, b, 0), address(ir, element, a, 1, b, 0),
@@ -193,20 +207,6 @@ static enum tir_instruction interleaving_for(const struct lowering *low, int bit
   bool offered = low->options && low->options->instructions >> wide & 1;
   if (offered && columns % columns_of(wide) == 0) return wide;
   return bits == 8 ? TIR_INTERLEAVE_4X8 : TIR_INTERLEAVE_2X16;
-}
-
-/* As lower_find_step, of a sum that has other parts too, which depend neither on v nor on memory. */
-static bool find_own_step(struct tir *ir, tir_expr e, tir_var v, int64_t *step) {
-  struct tir_linear l = tir_linear_of(ir, e);
-  *step = 0;
-  for (uint32_t t = 0; t < l.count; t++) {
-    struct tir_term term = tir_terms(ir, l)[t];
-    const struct tir_expr_node *atom = tir_at(ir, term.atom);
-    if (atom->kind == TIR_VAR && atom->ref == v) *step = term.coefficient;
-    if (atom->kind != TIR_VAR && ((atom->flags & (TIR_HAS_LOAD | TIR_HAS_CALL)) || tir_uses_var(ir, term.atom, v)))
-      return false;
-  }
-  return true;
 }
 
 /* Whether an access moves by one element along a loop in this dimension, in no other, and in that along the other loop
