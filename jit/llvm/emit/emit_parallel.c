@@ -1,10 +1,10 @@
 /* Parallel loops: the body becomes a function that libgomp runs on every thread. The iterations are as many runs as the
  * target has cores. A thread claims pieces of its own run, the first of which is half of it, then of the next runs:
  * where a core is slow, as beside another tenant of its hardware, others do its work, and wait for a piece at most.
- * Where there are other than so many threads, each has a run of its own.
+ * Where there are other than so many threads, or little to do, each has a run of its own.
  *
- *   caller   fills a closure on the stack, { begin, extent, status, buffers…, variables…, pieces claimed[runs] }, and
- *            calls GOMP_parallel(start, closure)
+ *   caller   fills a closure on the stack, { begin, extent, status, buffers…, variables…, pieces claimed[runs] }, the
+ *            last of which is empty where none are, and calls GOMP_parallel(start, closure)
  *   start    reads the closure, claims pieces and calls body for each
  *   body     (begin, end, thread, status, noalias buffers…, variables…): the loop
  *
@@ -12,6 +12,7 @@
  * memory make no such promise. */
 #include "emit.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,9 +35,46 @@ enum { PIECES = 8, COUNT_STRIDE = 16 };
 /* Runs that a thread asks for pieces, its own and the next: with a hundred cores, asking all would take longer than
  * many loops do. */
 enum { ASKED = 4 };
+/* A loop that stores fewer elements a core claims nothing: it takes a few microseconds, claims a tenth of that. */
+enum { FEW_ELEMENTS = 1 << 15 };
 
-static LLVMTypeRef counts_type(struct emit *e) {
-  return LLVMArrayType2(LLVMInt64TypeInContext(e->context), (uint64_t)e->target->cores * COUNT_STRIDE);
+/* ---- Whether pieces are claimed ---- */
+
+/* How often a statement is run in all of a loop's iterations; INFINITY: not known. */
+static double times_of(const struct tir *ir, tir_stmt s, tir_loop loop) {
+  double times = 1;
+  for (tir_stmt p = s; p != loop;) {
+    p = tir_stmt_at(ir, p)->parent;
+    if (tir_is(ir, p, TIR_WHILE)) return INFINITY;
+    if (!tir_is(ir, p, TIR_LOOP)) continue;
+    int64_t extent = tir_loop_extent(ir, p);
+    if (extent < 0) return INFINITY;
+    times *= (double)extent;
+  }
+  return times;
+}
+
+/* Elements that a loop stores, each as often as it does; INFINITY where that is not known, as of instructions. */
+static double stored_elements(const struct tir *ir, tir_loop loop) {
+  double elements = 0;
+  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop)) {
+    if (tir_is(ir, s, TIR_EVALUATE)) return INFINITY;
+    if (!tir_is(ir, s, TIR_STORE)) continue;
+    elements += times_of(ir, s, loop) * tir_type_lanes(tir_type_of(ir, tir_stmt_at(ir, s)->store.value));
+  }
+  return elements;
+}
+
+static bool claims_pieces(const struct emit *e, tir_loop loop) {
+  return e->target->cores > 1 && stored_elements(e->ir, loop) >= (double)FEW_ELEMENTS * e->target->cores;
+}
+
+/* ---- Closures ---- */
+
+/* None where none is claimed. */
+static LLVMTypeRef counts_type(struct emit *e, bool claims) {
+  uint64_t runs = claims ? (uint64_t)e->target->cores : 0;
+  return LLVMArrayType2(LLVMInt64TypeInContext(e->context), runs * COUNT_STRIDE);
 }
 
 static LLVMTypeRef closure_type(struct emit *e, const struct tir_captures *c) {
@@ -48,10 +86,14 @@ static LLVMTypeRef closure_type(struct emit *e, const struct tir_captures *c) {
   fields[STATUS] = pointer;
   for (uint32_t i = 0; i < c->buffers; i++) fields[FIXED + i] = pointer;
   for (uint32_t i = 0; i < c->vars; i++) fields[FIXED + c->buffers + i] = LLVMTypeOf(e->vars[var_at(e, c, i)]);
-  fields[count - 1] = counts_type(e);
+  fields[count - 1] = counts_type(e, claims_pieces(e, c->loop));
   LLVMTypeRef type = LLVMStructTypeInContext(e->context, fields, count, false);
   free(fields);
   return type;
+}
+
+static bool has_counts(LLVMTypeRef closure) {
+  return LLVMGetArrayLength2(LLVMStructGetTypeAtIndex(closure, LLVMCountStructElementTypes(closure) - 1)) > 0;
 }
 
 static LLVMValueRef field(struct emit *e, LLVMTypeRef type, LLVMValueRef closure, uint32_t i) {
@@ -80,8 +122,9 @@ static LLVMValueRef declare_body(struct emit *e, LLVMTypeRef closure, const stru
   LLVMSetLinkage(body, LLVMInternalLinkage);
   unsigned noalias = LLVMGetEnumAttributeKindForName("noalias", 7);
   unsigned noinline = LLVMGetEnumAttributeKindForName("noinline", 8); /* values of all pieces would take registers */
-  LLVMAddAttributeAtIndex(body, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
-                          LLVMCreateEnumAttribute(e->context, noinline, 0));
+  if (has_counts(closure))
+    LLVMAddAttributeAtIndex(body, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                            LLVMCreateEnumAttribute(e->context, noinline, 0));
   for (uint32_t i = 3; i < FIRST + c->buffers; i++)
     if (i < FIRST || tir_is_captured_apart(e->ir, c, i - FIRST))
       LLVMAddAttributeAtIndex(body, i + 1, LLVMCreateEnumAttribute(e->context, noalias, 0));
@@ -174,8 +217,8 @@ static void run_all_pieces(struct emit *e, const struct share *s) {
   LLVMPositionBuilderAtEnd(w, leave);
 }
 
-/* A run of its own for each thread, of which there are not as many as cores: those that check results with other
- * timing rely on it, since a late thread would have no piece left. */
+/* A run of its own for each thread: those that check results with other timing, on more threads than cores, rely on
+ * it, since a late thread would have no piece left. */
 static void run_own(struct emit *e, const struct share *s, LLVMValueRef threads) {
   s->args[0] = run_begin(e, s, s->thread, threads);
   s->args[1] = run_begin(e, s, LLVMBuildAdd(e->builder, s->thread, emit_int64(e, 1), ""), threads);
@@ -199,6 +242,17 @@ static void read_closure(struct emit *e, struct share *s) {
     s->args[i + 1] = LLVMBuildLoad2(w, LLVMStructGetTypeAtIndex(s->closure, i), field(e, s->closure, s->from, i), "");
 }
 
+/* Where there are as many threads as cores, they claim pieces and return. Else goes on in a new block. */
+static void claim_if_as_cores(struct emit *e, const struct share *s, LLVMValueRef threads) {
+  LLVMBasicBlockRef own = block_of(e, s, "own"), shared = block_of(e, s, "shared");
+  LLVMValueRef as_cores = LLVMBuildICmp(e->builder, LLVMIntEQ, threads, emit_int64(e, e->target->cores), "");
+  LLVMBuildCondBr(e->builder, as_cores, shared, own);
+  LLVMPositionBuilderAtEnd(e->builder, shared);
+  run_all_pieces(e, s);
+  LLVMBuildRetVoid(e->builder);
+  LLVMPositionBuilderAtEnd(e->builder, own);
+}
+
 static LLVMValueRef write_start(struct emit *e, LLVMTypeRef closure, LLVMValueRef body) {
   LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0);
   LLVMTypeRef signature = LLVMFunctionType(LLVMVoidTypeInContext(e->context), &pointer, 1, false);
@@ -212,14 +266,8 @@ static LLVMValueRef write_start(struct emit *e, LLVMTypeRef closure, LLVMValueRe
   s.thread = thread_number(e, "omp_get_thread_num");
   LLVMValueRef threads = thread_number(e, "omp_get_num_threads");
   read_closure(e, &s);
-  LLVMBasicBlockRef own = block_of(e, &s, "own"), shared = block_of(e, &s, "shared");
-  LLVMValueRef as_cores = LLVMBuildICmp(e->builder, LLVMIntEQ, threads, emit_int64(e, e->target->cores), "");
-  LLVMBuildCondBr(e->builder, as_cores, shared, own);
-  LLVMPositionBuilderAtEnd(e->builder, own);
+  if (has_counts(closure)) claim_if_as_cores(e, &s, threads);
   run_own(e, &s, threads);
-  LLVMBuildRetVoid(e->builder);
-  LLVMPositionBuilderAtEnd(e->builder, shared);
-  run_all_pieces(e, &s);
   LLVMBuildRetVoid(e->builder);
   free(s.args);
   return start;
@@ -266,6 +314,11 @@ static void write_body(struct emit *e, LLVMValueRef body, const struct tir_captu
   *e = outer;
 }
 
+static void clear_counts(struct emit *e, LLVMValueRef counts) {
+  int64_t bytes = (int64_t)e->target->cores * COUNT_STRIDE * (int64_t)sizeof(int64_t);
+  LLVMBuildMemSet(e->builder, counts, LLVMConstNull(LLVMInt8TypeInContext(e->context)), emit_int64(e, bytes), 8);
+}
+
 void emit_parallel(struct emit *e, const struct tir_captures *c) {
   struct tir_stmt_node s = *tir_as(e->ir, c->loop, TIR_LOOP);
   LLVMTypeRef type = closure_type(e, c);
@@ -278,9 +331,7 @@ void emit_parallel(struct emit *e, const struct tir_captures *c) {
     LLVMBuildStore(w, e->buffers[buffer_at(e, c, i)], field(e, type, closure, FIXED + i));
   for (uint32_t i = 0; i < c->vars; i++)
     LLVMBuildStore(w, e->vars[var_at(e, c, i)], field(e, type, closure, FIXED + c->buffers + i));
-  LLVMBuildMemSet(w, field(e, type, closure, FIXED + c->buffers + c->vars),
-                  LLVMConstNull(LLVMInt8TypeInContext(e->context)),
-                  emit_int64(e, (int64_t)e->target->cores * COUNT_STRIDE * (int64_t)sizeof(int64_t)), 8);
+  if (has_counts(type)) clear_counts(e, field(e, type, closure, FIXED + c->buffers + c->vars));
   LLVMBasicBlockRef here = LLVMGetInsertBlock(w);
   LLVMValueRef body = declare_body(e, type, c);
   write_body(e, body, c);
