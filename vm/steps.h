@@ -82,6 +82,9 @@ char *vm_put_lua_decisions(const struct vm_text *steps, const struct vm_spans *d
 struct vm_trace *vm_read_binary_parts(const void *bytes, size_t length, size_t *steps, ms_error *err);
 /* Reads what follows the steps into a trace of the same steps, all of whose draws are open. */
 bool vm_read_binary_decisions(struct vm_trace *trace, const void *bytes, size_t length, ms_error *err);
+/* Whether that would succeed with a trace of `count` steps; draws: a bit for each, from the lowest of the first byte
+ * on, whether it draws. */
+bool vm_check_binary_decisions(const uint8_t *draws, uint32_t count, const void *bytes, size_t length);
 /* The binary form in two parts: what the steps give, and the decisions. */
 void vm_put_binary_steps(struct vm_text *out, const struct vm_steps *steps);
 void vm_put_binary_decisions(struct vm_text *out, const struct vm_trace *trace);

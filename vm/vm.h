@@ -232,6 +232,12 @@ struct vm_binary_reader;
 struct vm_binary_reader *vm_binary_reader_new(void);
 void vm_binary_reader_free(struct vm_binary_reader *reader); /* NULL is fine */
 struct vm_trace *vm_read_next_binary(struct vm_binary_reader *reader, const void *bytes, size_t length, ms_error *err);
+/* Whether vm_read_binary would read these bytes. group: any number; of traces of one group whose steps one of the last
+ * few had, the decisions alone are looked at. Takes at most some 300 MB, mostly 2. For one thread. */
+struct vm_binary_checker;
+struct vm_binary_checker *vm_binary_checker_new(void);
+void vm_binary_checker_free(struct vm_binary_checker *checker); /* NULL is fine */
+bool vm_check_next_binary(struct vm_binary_checker *checker, uint64_t group, const void *bytes, size_t length);
 /* vm_trace_is_safe and vm_write_lua; faster of what the reader read last. */
 bool vm_next_is_safe(struct vm_binary_reader *reader, const struct vm_trace *trace);
 char *vm_write_next_lua(struct vm_binary_reader *reader, const struct vm_trace *trace);

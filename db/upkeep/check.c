@@ -26,8 +26,8 @@ struct checking {
   FILE *report;
   int64_t problems;
   uint64_t records;
-  struct db_tally *tally;  /* of the records */
-  struct vm_binary_reader *traces;
+  struct db_tally *tally; /* of the records */
+  struct vm_binary_checker *traces;
   struct sum listed, kept; /* of the index of times: its entries, and those that records should have */
   struct known {
     bool there;
@@ -107,9 +107,9 @@ static void check_record(struct checking *c, MDB_val key, MDB_val value) {
   db_time_key(&r, time);
   add_key(&c->kept, time, sizeof time);
   if (!has_workload(c, &r.workload)) problem(c, DB_RECORD, key, "its workload is missing");
-  struct vm_trace *trace = vm_read_next_binary(c->traces, r.trace, r.trace_bytes, NULL);
-  if (!trace) problem(c, DB_RECORD, key, "its trace does not decode");
-  vm_trace_free(trace);
+  uint64_t group = XXH3_64bits_withSeed(r.workload.bytes, sizeof r.workload.bytes, c->db->parts.sketch);
+  if (!vm_check_next_binary(c->traces, group, r.trace, r.trace_bytes))
+    problem(c, DB_RECORD, key, "its trace does not decode");
   size_t at = 0;
   db_id intrinsic;
   const char *name;
@@ -222,9 +222,9 @@ static int64_t check_tables(struct checking *c, ms_error *err) {
 int64_t db_check(struct db *db, FILE *report, ms_error *err) {
   struct checking *c = calloc(1, sizeof *c);
   if (!c) abort();
-  c->db = db, c->report = report, c->tally = db_tally_new(), c->traces = vm_binary_reader_new();
+  c->db = db, c->report = report, c->tally = db_tally_new(), c->traces = vm_binary_checker_new();
   int64_t problems = check_tables(c, err);
-  vm_binary_reader_free(c->traces);
+  vm_binary_checker_free(c->traces);
   db_tally_free(c->tally);
   free(c);
   return problems;

@@ -133,7 +133,9 @@ void *vm_write_binary(const struct vm_trace *trace, size_t *length) {
 /* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
 struct reader {
-  struct vm_trace *trace;
+  struct vm_trace *trace; /* NULL: decisions are looked at, and not kept */
+  const uint8_t *draws;   /* where there is no trace: of its steps, as vm_check_binary_decisions has it */
+  uint32_t step_count;
   const uint8_t *at, *end;
   enum vm_kind *kinds;
   uint64_t kind_count;
@@ -275,15 +277,19 @@ static bool get_kinds(struct reader *r) {
   return true;
 }
 
+static bool draws(const struct reader *r, uint64_t n) {
+  return r->trace ? r->trace->steps->instructions[n].draw != VM_NO_DRAW : r->draws[n / 8] >> n % 8 & 1;
+}
+
 static bool get_decision(struct reader *r) {
   uint64_t n, count;
   if (!get_number(r, &n) || !get_count(r, &count)) return false;
-  if (n >= r->trace->steps->count) return fail(r, "a decision for no instruction");
+  if (n >= (r->trace ? r->trace->steps->count : r->step_count)) return fail(r, "a decision for no instruction");
   int64_t few[16], *values = count <= 16 ? few : malloc(count * sizeof *values);
   if (!values) abort();
-  bool done = r->trace->steps->instructions[n].draw != VM_NO_DRAW;
+  bool done = draws(r, n);
   for (uint64_t i = 0; i < count && done; i++) done = get_signed(r, &values[i]);
-  if (done) vm_decide(r->trace, (uint32_t)n, values, count ? (uint32_t)count : VM_WRONG_COUNT);
+  if (done && r->trace) vm_decide(r->trace, (uint32_t)n, values, count ? (uint32_t)count : VM_WRONG_COUNT);
   if (values != few) free(values);
   return done || fail(r, "a decision is ill formed");
 }
@@ -320,6 +326,12 @@ struct vm_trace *vm_read_binary(const void *bytes, size_t length, ms_error *err)
 bool vm_read_binary_decisions(struct vm_trace *trace, const void *bytes, size_t length, ms_error *err) {
   assert(trace && (bytes || !length));
   struct reader r = {.trace = trace, .at = bytes, .end = (const uint8_t *)bytes + length, .err = err};
+  return get_decisions(&r);
+}
+
+bool vm_check_binary_decisions(const uint8_t *draws, uint32_t count, const void *bytes, size_t length) {
+  assert(draws && (bytes || !length));
+  struct reader r = {.draws = draws, .step_count = count, .at = bytes, .end = (const uint8_t *)bytes + length};
   return get_decisions(&r);
 }
 

@@ -400,10 +400,14 @@ static void test_alike(void **state) {
   vm_lua_reader_free(NULL);
 }
 
-/* A binary form after others is read as by itself, and written so as Lua, or refused with the same words. */
-static void expect_alike_binary(struct vm_binary_reader *reader, const uint8_t *bytes, size_t length) {
+/* A binary form after others is read as by itself, and written so as Lua, or refused with the same words; and known to
+ * be one or none. */
+static void expect_alike_binary(struct vm_binary_reader *reader, struct vm_binary_checker *checker,
+                                const uint8_t *bytes, size_t length) {
   ms_error alone_err = {0}, err = {0};
   struct vm_trace *alone = vm_read_binary(bytes, length, &alone_err);
+  assert_true(vm_check_next_binary(checker, 5, bytes, length) == (alone != NULL));
+  assert_true(vm_check_next_binary(checker, length, bytes, length) == (alone != NULL));
   struct vm_trace *read = vm_read_next_binary(reader, bytes, length, &err);
   assert_true(!alone == !read);
   if (!read) {
@@ -425,21 +429,22 @@ static void expect_alike_binary(struct vm_binary_reader *reader, const uint8_t *
 static void test_alike_binary(void **state) {
   (void)state;
   struct vm_binary_reader *reader = vm_binary_reader_new();
+  struct vm_binary_checker *checker = vm_binary_checker_new();
   struct vm_trace *t = read_trace(GEMM);
   size_t length;
   uint8_t *bytes = vm_write_binary(t, &length), *part = malloc(length);
   assert_non_null(part);
   for (size_t i = 0; i < length; i++) {
     static const uint8_t others[] = {0, 1, 2, 127, 128, 255};
-    expect_alike_binary(reader, bytes, length);
+    expect_alike_binary(reader, checker, bytes, length);
     memcpy(part, bytes, length);
     part[i] = others[i % sizeof others];
-    expect_alike_binary(reader, part, length);
+    expect_alike_binary(reader, checker, part, length);
     free(part);
     part = malloc(i + 1); /* nothing follows: a reader must not look for it */
     assert_non_null(part);
     memcpy(part, bytes, i);
-    expect_alike_binary(reader, part, i);
+    expect_alike_binary(reader, checker, part, i);
     free(part);
     part = malloc(length);
     assert_non_null(part);
@@ -448,7 +453,7 @@ static void test_alike_binary(void **state) {
     struct vm_trace *head = vm_trace_head(t, n % (t->steps->count + 1));
     size_t its;
     uint8_t *form = vm_write_binary(head, &its);
-    expect_alike_binary(reader, form, its);
+    expect_alike_binary(reader, checker, form, its);
     free(form);
     vm_trace_free(head);
   }
@@ -456,6 +461,8 @@ static void test_alike_binary(void **state) {
   vm_trace_free(t);
   vm_binary_reader_free(reader);
   vm_binary_reader_free(NULL);
+  vm_binary_checker_free(checker);
+  vm_binary_checker_free(NULL);
 }
 
 /* Tiles multiply up, keep the limit, and are uniform: 2^3 in two factors, 4 ways. */
