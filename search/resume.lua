@@ -152,28 +152,24 @@ function resume.count_trials(tasks, total)
   end
 end
 
--- Seconds for which a late result of a fleet's may be out: a worker's lease, and what another takes for the job.
-local LATE = 15
-
--- When each iteration's first result came; and of the one that came last.
-local function first_results(own)
-  local came, newest = {}, 0
-  for _, k in ipairs(own) do came[k.iteration] = math.min(came[k.iteration] or math.huge, k.record.when) end
-  for _, when in pairs(came) do newest = math.max(newest, when) end
-  return came, newest
+-- How many records each iteration has; how many it is to have, as those of a fleet say.
+local function count_records(own)
+  local count, whole = {}, {}
+  for _, k in ipairs(own) do
+    local n, search = k.iteration, k.record.search or {}
+    count[n] = (count[n] or 0) + 1
+    whole[n] = math.max(whole[n] or 0, search.batch or 0)
+  end
+  return count, whole
 end
 
--- The first iteration that may have been cut short: the last, and over a fleet the one before and those begun some
--- seconds before it, whose late results may have been lost.
-local function first_unfinished(own, last)
-  local first = last
-  local came, newest = first_results(own)
-  for _, k in ipairs(own) do
-    local search = k.record.search
-    local is_recent = k.iteration >= last - 1 or came[k.iteration] >= newest - LATE
-    if search and search.worker and k.iteration > 0 and is_recent then first = math.min(first, k.iteration) end
+-- The first iteration that was cut short: the last, or the last before it whose late results were lost. One at a time
+-- has late results (task.lua); others lack records as these were pruned.
+local function first_unfinished(count, whole, last)
+  for n = last - 1, 1, -1 do
+    if (count[n] or 0) < (whole[n] or 0) then return n end
   end
-  return first
+  return last
 end
 
 -- Reads the records of a task. Those of iterations that may have been cut short are not yet known to the policy: it
@@ -203,7 +199,9 @@ function resume.read(task, store)
     if a.iteration ~= b.iteration then return a.iteration < b.iteration end
     return a.record.hash < b.record.hash
   end)
-  local first = first_unfinished(own, last)
+  local count, whole = count_records(own)
+  local first = first_unfinished(count, whole, last)
+  task.stored_of = count
   task.iteration, task.recorded = math.max(first, 1), #own
   for _, k in ipairs(own) do
     if last > 0 and k.iteration >= first then

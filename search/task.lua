@@ -43,7 +43,8 @@ function Task.new(func, fields)
     submitted = 0, recorded = 0, late = 0, pending = {}, samples = {}, stored_left = 0, kept = 0, censored = 0,
     repeated = 0, busy = 0, retimed = 0,
     transferred = 0, known = {}, unfinished = {}, finished = {}, measured = {}, failures = {},
-    row = {failures = {}, length = 0}, wins = {}, starts = {}, model = no_model,
+    row = {failures = {}, length = 0}, wins = {}, starts = {}, stored_of = {},
+    model = no_model,
     spent = {open = 0, replay = 0, policy = 0, learn = 0, wait = 0, build = 0, run = 0},
   }, Task)
   for name, value in pairs(fields) do self[name] = value end
@@ -348,8 +349,13 @@ function Task:since_start() return math.max(0, msched.clock() - self.run.started
 
 function Task:submit(fresh)
   self.waiting, self.batch_size, self.asked_at, self.came_at = #fresh, #fresh, self:since_start(), msched.clock()
+  local whole = self.stored_of[self.iteration] or 0
   for _, f in ipairs(fresh) do
-    self.submitted = self.submitted + 1
+    f.is_of_iteration = f.candidate.candidate >> self.NUMBERS == self.iteration
+    whole = whole + (f.is_of_iteration and 1 or 0)
+  end
+  for _, f in ipairs(fresh) do
+    self.submitted, f.whole = self.submitted + 1, f.is_of_iteration and whole or nil
     self.pending[self.submitted] = f
     if self.simulate then self:take(self.submitted, self:simulated(f.candidate))
     else self.services.measurer:submit(self.number, self.submitted, f.candidate.trace, f.candidate.hash) end
@@ -505,13 +511,16 @@ end
 
 function Task.run_seconds(r) return (r.check_seconds or 0) + (r.time_seconds or 0) end
 
-local function keep(self, c, status, r)
+-- A fleet's record says how many its iteration is to have: those that a tuner that is killed has not kept are asked for
+-- again (resume.lua).
+local function keep(self, f, status, r)
   if self.simulate then return end
-  local limit = r.limit or self.limit
+  local limit, c = r.limit or self.limit, f.candidate
   self.kept = self.kept + 1
   local search =
     {asked = self.asked_at, came = self:since_start(), build_seconds = math.max(0, r.build_seconds or 0),
-     run_seconds = math.max(0, Task.run_seconds(r)), run = self.run_number, space = self.space_key, worker = r.worker}
+     run_seconds = math.max(0, Task.run_seconds(r)), run = self.run_number, space = self.space_key, worker = r.worker,
+     batch = r.worker and f.whole}
   return self.services.store:put {workload = self.workload, target = self.target.text, trace = c.trace, hash = c.hash,
     status = status, seconds = r.seconds, low = r.low, high = r.high, runs = r.runs, busy = r.busy, reason = r.reason,
     seed = self.seed, candidate = c.candidate, device = r.device, search = search,
@@ -523,7 +532,7 @@ local function status_of(r) return r.measured and "measured" or r.censored and "
 -- Keeps a result in the store before it is taken, with others.
 function Task:keep_early(r)
   local f = not r.unmeasurable and self.pending[r.id]
-  if f then r.kept = {keep(self, f.candidate, status_of(r), r)} end
+  if f then r.kept = {keep(self, f, status_of(r), r)} end
 end
 
 -- What was asked for has come: it is waited for no more.
@@ -545,7 +554,7 @@ function Task:take(number, r)
   if status == "failed" then note_failure(self, r) else self.row = {failures = {}, length = 0} end
   if r.busy then self.busy = self.busy + 1 end
   if status == "censored" then self.censored = self.censored + 1 end
-  local id, short = table.unpack(r.kept or {keep(self, c, status, r)})
+  local id, short = table.unpack(r.kept or {keep(self, f, status, r)})
   if r.measured then
     self.measured[#self.measured + 1] = {hash = c.hash, seconds = r.seconds, sketch = c.sketch_trace,
                                          candidate = c.candidate, id = short, full_id = id, worker = r.worker}

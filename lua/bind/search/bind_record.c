@@ -20,15 +20,31 @@ static const struct fact_field {
   int group;
   const char *name;
   int kind;
-} facts[] = {
-    {DEVICE, "name", DB_TEXT},           {DEVICE, "driver", DB_NUMBER},       {DEVICE, "clock", DB_NUMBER},
-    {DEVICE, "memory_clock", DB_NUMBER}, {DEVICE, "slowed", DB_BOOLEAN},      {DEVICE, "kernels", DB_NUMBER},
-    {DEVICE, "threads", DB_NUMBER},      {DEVICE, "registers", DB_NUMBER},    {DEVICE, "spilled_bytes", DB_NUMBER},
-    {DEVICE, "stack_bytes", DB_NUMBER},  {DEVICE, "shared_bytes", DB_NUMBER}, {DEVICE, "timing_clock", DB_NUMBER},
-    {DEVICE, "raw_seconds", DB_NUMBER},  {DEVICE, "uncaptured", DB_TEXT},     {DEVICE, "others", DB_NUMBER},
-    {SEARCH, "asked", DB_NUMBER},        {SEARCH, "came", DB_NUMBER},         {SEARCH, "build_seconds", DB_NUMBER},
-    {SEARCH, "run_seconds", DB_NUMBER},  {SEARCH, "run", DB_NUMBER},          {SEARCH, "space", DB_NUMBER},
-    {SEARCH, WORKER, DB_TEXT},           {ROOFLINE, "limit", DB_TEXT},        {ROOFLINE, "limit_seconds", DB_NUMBER}};
+} facts[] = {{DEVICE, "name", DB_TEXT},
+             {DEVICE, "driver", DB_NUMBER},
+             {DEVICE, "clock", DB_NUMBER},
+             {DEVICE, "memory_clock", DB_NUMBER},
+             {DEVICE, "slowed", DB_BOOLEAN},
+             {DEVICE, "kernels", DB_NUMBER},
+             {DEVICE, "threads", DB_NUMBER},
+             {DEVICE, "registers", DB_NUMBER},
+             {DEVICE, "spilled_bytes", DB_NUMBER},
+             {DEVICE, "stack_bytes", DB_NUMBER},
+             {DEVICE, "shared_bytes", DB_NUMBER},
+             {DEVICE, "timing_clock", DB_NUMBER},
+             {DEVICE, "raw_seconds", DB_NUMBER},
+             {DEVICE, "uncaptured", DB_TEXT},
+             {DEVICE, "others", DB_NUMBER},
+             {SEARCH, "asked", DB_NUMBER},
+             {SEARCH, "came", DB_NUMBER},
+             {SEARCH, "build_seconds", DB_NUMBER},
+             {SEARCH, "run_seconds", DB_NUMBER},
+             {SEARCH, "run", DB_NUMBER},
+             {SEARCH, "space", DB_NUMBER},
+             {SEARCH, WORKER, DB_TEXT},
+             {SEARCH, "batch", DB_NUMBER},
+             {ROOFLINE, "limit", DB_TEXT},
+             {ROOFLINE, "limit_seconds", DB_NUMBER}};
 enum { FACTS = sizeof facts / sizeof *facts };
 
 /* The field of a fact; NULL: a stranger's, or of another kind. */

@@ -463,7 +463,7 @@ unsafe: boolean | whether the trace may change what is computed
 busy: boolean | whether other programs ran whenever it was timed: it may be faster
 pinned: boolean | whether it is the one to use of its workload on its target
 device?: table | of a GPU, as far as it was known when it was measured: name, driver (13000 is CUDA 13.0), clock and memory_clock (hertz, right after it), slowed (heat or power held them down), timing_clock (hertz of the processors while it was timed), raw_seconds (what was measured, where `seconds` is scaled from that clock to the one that the run began with), uncaptured (why no CUDA graph of it could be captured, so that launches are part of its time), others (other processes that had the device then); of its code kernels, and the most that any takes: threads, registers, spilled_bytes, stack_bytes, shared_bytes
-search?: table | of one that a search had measured, in seconds since the run began: when it was asked for, asked, and its result came, came; and what building took, build_seconds, and checking and timing, run_seconds; of a fleet worker, who measured it
+search?: table | of one that a search had measured, in seconds since the run began: when it was asked for, asked, and its result came, came; and what building took, build_seconds, and checking and timing, run_seconds; of a fleet worker, who measured it, and batch, how many candidates its iteration asked for
 roofline?: table | of one that a search had measured that knew the function's limit on the machine: limit, the unit or level of memory that bounds it, and limit_seconds, what it takes there at least
 ]],
   draw = [[

@@ -578,26 +578,53 @@ assert(failed > 0 and store:check() == 0)
 store:close()
 os.remove(path)
 
--- A run that goes on asks again for the iterations of a fleet's whose late results may have been lost: of the last
--- seconds. What was measured here is late only in the last.
-for by, first_of in pairs {a = 1, [""] = 5} do
+-- A run that goes on asks again for the last iteration, and over a fleet for those from the last before it on that has
+-- fewer records than it asked for: its late results were lost. What another has fewer of was pruned.
+for _, case in ipairs {{batch = 2, first = 5}, {first = 5, lost = {[6] = true}},
+                       {batch = 2, first = 3, lost = {[6] = true}},
+                       {batch = 2, first = 4, lost = {[1] = true, [7] = true}}, {batch = 3, first = 4}} do
   os.remove(path)
-  local cut = ms.store(path)
+  local cut, lost, left = ms.store(path), case.lost or {}, 0
   local workload = cut:put_workload(func)
   local on = {workload = workload, target = ms.target "native", seed = 1, NUMBERS = Task.NUMBERS, batch = 2,
               policy = {needs = {}}, unfinished = {}, shared = {}, stored_left = 0, run = {tasks = {}}}
   for n = 1, 10 do
-    cut:put {workload = workload, target = on.target.text, trace = traces[n], hash = hashes[n],
-             status = "measured", seconds = 1, low = 1, high = 1, runs = 1, seed = 1,
-             candidate = (n + 1) // 2 << Task.NUMBERS | n,
-             search = {asked = 0, came = 1, build_seconds = 0, run_seconds = 0, run = 1,
-                       worker = by ~= "" and by or nil}}
+    local iteration = (n + 1) // 2
+    if not lost[n] then
+      left = left + (iteration >= case.first and 1 or 0)
+      cut:put {workload = workload, target = on.target.text, trace = traces[n], hash = hashes[n],
+               status = "measured", seconds = 1, low = 1, high = 1, runs = 1, seed = 1,
+               candidate = iteration << Task.NUMBERS | n,
+               search = {asked = 0, came = 1, build_seconds = 0, run_seconds = 0, run = 1,
+                         worker = case.batch and "a" or nil, batch = case.batch}}
+    end
   end
   on.note_best, on.know = function() end, function() end
   ms.load "search.resume".read(on, cut)
-  assert(on.iteration == first_of and on.stored_left == 2 * (6 - first_of), on.iteration)
+  assert(on.iteration == case.first and on.stored_left == left, on.iteration)
+  assert(on.stored_of[4] == (lost[7] and 1 or 2))
   cut:close()
   os.remove(path)
+end
+
+-- What is asked for again counts with what its iteration has: a result says how many these are together.
+do
+  local put = {}
+  local function c(n) return {hash = hashes[n], trace = traces[n], candidate = 3 << Task.NUMBERS | n} end
+  local services = {store = {put = function(_, r) put[#put + 1] = r return {"id", "id"} end},
+                    measurer = {submit = function() end, set_best = function() end}}
+  local on = Task.new(func, {name = "f", policy = {name = "random", needs = {}, run = function() end}, seed = 1,
+                             batch = 4, trials = 9, most_failures = 9, run = {started = 0}, services = services,
+                             target = ms.target "native", log = function() end})
+  on.iteration, on.stored_of = 3, {[3] = 2}
+  local old = {hash = hashes[9], trace = traces[9], candidate = 2 << Task.NUMBERS | 1}
+  on.answers = {}
+  on:submit {{candidate = c(1), at = 1, answers = on.answers}, {candidate = old, at = 2, answers = on.answers},
+             {candidate = c(2), at = 3, answers = on.answers}}
+  for id = 1, 3 do
+    on:take(id, {outcome = "crashed", seconds = 0, reason = "", worker = id ~= 3 and "a" or nil})
+  end
+  assert(put[1].search.batch == 4 and put[2].search.batch == nil and put[3].search.batch == nil)
 end
 
 -- ---- A device that is slower than it was
