@@ -427,7 +427,9 @@ bool jit_kernel_agrees(const struct jit_expected *expected, const struct tir *ir
 
 /* Whether what the code computes depends on thread timing, as far as runs show it: f, from which it was made, is run on
  * one thread, then `runs` times (0: 6) on 2, 3 and 8 threads in turn, however many the machine has, started in an order
- * and after waits that are drawn from the seed; what it leaves in its arguments is compared each time.
+ * and after waits that are drawn from the seed; what it leaves in its arguments is compared each time. Each thread has
+ * a run of iterations of its own (where the code's cores are as many threads, there are 4 or 9), but in one of six runs
+ * the threads are as many as the cores and claim pieces.
  *   args  borrowed, not written: what each run finds
  *   stop  as jit_expect has it
  * false: MS_THREAD_TIMING says how many of how many runs differ; or a run failed. */

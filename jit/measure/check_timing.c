@@ -17,6 +17,7 @@ struct check {
   struct perturbation perturbation;
   struct jit_packed packed;
   const volatile int *stop;
+  uint32_t cores;
 };
 
 static bool run(struct check *c, uint32_t threads, uint64_t seed, struct tir_arguments *out, ms_error *err) {
@@ -47,7 +48,7 @@ static bool run_all(struct check *c, uint32_t runs, uint64_t seed, ms_error *err
   uint32_t wanted = c->perturbation.loops ? runs : 0; /* a function without parallel loops has one timing */
   for (uint32_t i = 0; i < wanted && ok; i++) {
     ms_error why = {0};
-    ok = run(c, perturb_threads(i), seed + i + 1, &other, err);
+    ok = run(c, perturb_threads(i, c->cores, PERTURB_MOST_THREADS), seed + i + 1, &other, err);
     if (ok && !is_same(c, &alone, &other, &why) && !differing++) first = why;
     tir_arguments_free(&other);
   }
@@ -70,6 +71,7 @@ bool jit_check_timing(const struct jit_code *code, const struct tir *ir, tir_fun
                     .entry = jit_kernel_entry(kernel),
                     .inputs = args,
                     .stop = stop,
+                    .cores = (uint32_t)code->target.cores,
                     .pointers = calloc(count, sizeof *c.pointers),
                     .scalars = calloc(count, sizeof *c.scalars),
                     .workspace = bytes ? aligned_alloc(64, (bytes + 63) & ~(size_t)63) : NULL};

@@ -169,9 +169,16 @@ bool perturb_call(struct perturbation *perturbation, jit_entry entry, void **arg
   return done;
 }
 
-uint32_t perturb_threads(uint32_t run) {
-  static const uint32_t threads[] = {2, 3, PERTURB_MOST_THREADS};
-  return threads[run % (sizeof threads / sizeof *threads)];
+/* On as many threads as cores one thread may claim every iteration, which would hide a race: only the last run has it
+ * so, for races of claims. */
+uint32_t perturb_threads(uint32_t run, uint32_t cores, uint32_t most) {
+  static const uint32_t threads[] = {2, 3, PERTURB_MOST_THREADS - 1}, others[] = {4, 4, PERTURB_MOST_THREADS};
+  enum { COUNTS = sizeof threads / sizeof *threads };
+  assert(cores > 0 && most > 0);
+  if (run % PERTURB_RUNS == PERTURB_RUNS - 1 && cores > 1 && cores <= most) return cores;
+  uint32_t count = threads[run % COUNTS] == cores ? others[run % COUNTS] : threads[run % COUNTS];
+  if (count <= most) return count;
+  return most == cores && most > 2 ? most - 1 : most;
 }
 
 size_t perturb_workspace(const struct tir_workspace *w, uint32_t threads) {

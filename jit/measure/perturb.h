@@ -22,9 +22,12 @@ int32_t perturb_run(struct perturbation *perturbation, jit_entry entry, void **a
 bool perturb_call(struct perturbation *perturbation, jit_entry entry, void **args, void *workspace, uint32_t threads,
                   uint64_t seed, const volatile int *stop, int32_t *status, ms_error *err);
 
-/* How often, and on how many threads, a kernel is run before it is trusted. */
-enum { PERTURB_MOST_THREADS = 8, PERTURB_RUNS = 6 };
-uint32_t perturb_threads(uint32_t run); /* of run 0 to PERTURB_RUNS - 1, and of those after them in turn */
+/* How often a kernel is run before it is trusted, and on at most how many threads. */
+enum { PERTURB_MOST_THREADS = 9, PERTURB_RUNS = 6 };
+/* Threads, `most` at most, of run 0 to PERTURB_RUNS - 1, and of those after them in turn, of a kernel for so many
+ * cores: but in the last of them the threads are not as many as cores, so that each has a run of iterations of its own,
+ * as emit_parallel.c has it (with memory for two threads on two cores, that cannot be). */
+uint32_t perturb_threads(uint32_t run, uint32_t cores, uint32_t most);
 /* Bytes of a workspace for so many threads. */
 size_t perturb_workspace(const struct tir_workspace *workspace, uint32_t threads);
 

@@ -218,7 +218,7 @@ static uint32_t run_perturbed(struct running *r, struct candidate *c, jit_entry 
     perturbation.parts[i] = c->out->timing.seconds;
   enter(r, STAGE_FIRST_RUN, limit);
   for (*runs = 0; *runs < PERTURB_RUNS && measure_now() - start < limit / 8; ++*runs) {
-    uint32_t threads = perturb_threads(*runs) < most ? perturb_threads(*runs) : most;
+    uint32_t threads = perturb_threads(*runs, (uint32_t)c->code->target.cores, most);
     ms_error why = {.instruction = -1};
     arena_reset(&r->arena, &why);
     int32_t status = perturb_run(&perturbation, entry, jit_packed_arguments(&c->packed, r->arena.pointers), workspace,
