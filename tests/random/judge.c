@@ -106,14 +106,14 @@ static bool lowered_equals(struct grow *g, uint64_t seed, ms_error *err) {
 }
 
 /* Whatever a module computes that was changed without regard to that, running and lowering it end. */
-static bool judge_unsafe(struct grow *g, uint64_t seed, bool build) {
+static bool judge_unsafe(struct grow *g, uint64_t seed, enum built build) {
   ms_error err = {0};
   for (uint32_t form = 0; form < FORMS && !g->open; form++)
     if (!replays(g, form)) return false;
   g->shared->tally.unsafe++;
   if (cost_of(g->schedule->ir, tir_find_func(g->schedule->ir, "main")) > MOST_COST) return true;
   case_equal(g->workload->ir, g->schedule->ir, g->layouts, g->maps, NULL, seed, &err);
-  if (build) lowered_equals(g, seed, &err);
+  if (build != INTERPRETED) lowered_equals(g, seed, &err);
   return true;
 }
 
@@ -124,7 +124,7 @@ static bool judge_emitted(struct grow *g, uint64_t seed) {
   return refused ? (g->shared->tally.unemitted++, true) : report(g->shared, UNEQUAL_EMITTED, "%s", err.message);
 }
 
-bool judge(struct grow *g, uint64_t seed, bool build) {
+bool judge(struct grow *g, uint64_t seed, enum built build) {
   struct shared *shared = g->shared;
   ms_error err = {0};
   if (shared->log) { /* what is judged now is the trace as it is */
@@ -142,9 +142,10 @@ bool judge(struct grow *g, uint64_t seed, bool build) {
     if (!case_equal(g->workload->ir, g->schedule->ir, g->layouts, g->maps, NULL, seed + i, &err))
       return err.code == MS_RUN_STEPS ? (shared->tally.too_large++, true) : report(shared, UNEQUAL, "%s", err.message);
   shared->tally.judged++;
-  if (!build) return true;
+  if (build == INTERPRETED) return true;
   if (!lowered_equals(g, seed, &err)) return report(shared, UNEQUAL_LOWERED, "%s", err.message);
   shared->tally.lowered++;
+  if (build == LOWERED) return true;
   for (uint32_t i = 0; i < sizes_of(g->workload); i++)
     if (!built_equals(g, seed + i, &err)) {
       bool needs_size = err.code == MS_NOT_COMPILABLE && sizes_of(g->workload) > 1; /* of a buffer that was made */

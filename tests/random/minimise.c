@@ -43,7 +43,7 @@ struct again {
   const struct workload *workload;
   const char *json, *dropped;
   uint64_t seed;
-  bool build;
+  enum built build;
 };
 
 /* A value of another trace's steps, in ours; variables by `map`. False: it names one that there is not. */
@@ -114,7 +114,7 @@ static void work_again(void *data) {
 }
 
 void replay_apart(struct shared *shared, const struct workload *w, const char *json, const char *dropped, uint64_t seed,
-                  bool build) {
+                  enum built build) {
   struct again again = {shared, w, json, dropped, seed, build};
   shared->trouble = NO_TROUBLE;
   shared->log = true;
@@ -134,7 +134,7 @@ static uint32_t instruction_count(const char *json) {
 
 /* Tries to do without instruction `number`; true: the same trouble, and *json is the shorter trace. */
 static bool without(struct shared *shared, const struct workload *w, char **json, uint32_t number, uint32_t count,
-                    enum trouble trouble, uint64_t seed, bool build) {
+                    enum trouble trouble, uint64_t seed, enum built build) {
   char *dropped = calloc(count + 1, 1);
   if (!dropped) abort();
   dropped[number] = 1;
@@ -147,7 +147,7 @@ static bool without(struct shared *shared, const struct workload *w, char **json
   return true;
 }
 
-void minimise(struct shared *shared, const struct workload *w, uint64_t seed, bool build) {
+void minimise(struct shared *shared, const struct workload *w, uint64_t seed, enum built build) {
   struct tally kept = shared->tally;
   enum trouble trouble = shared->trouble;
   char *json = strdup(shared->json), *message = strdup(shared->message);

@@ -95,8 +95,10 @@ bool report(struct shared *shared, enum trouble trouble, const char *format, ...
 
 /* Iterations of stores, loops of unknown extent taken as 1. */
 int64_t cost_of(const struct tir *ir, tir_func f);
+/* How what comes of a sequence is judged: by the interpreter, lowered too, compiled too. */
+enum built { INTERPRETED, LOWERED, COMPILED };
 /* After the last instruction. */
-bool judge(struct grow *g, uint64_t seed, bool build);
+bool judge(struct grow *g, uint64_t seed, enum built build);
 /* So many seeds of arguments are run of a workload: extents that are variables are drawn. */
 uint32_t sizes_of(const struct workload *w);
 /* refused: no C source can be made of the schedule, which err tells. */
@@ -150,11 +152,11 @@ struct vm_value draw_scope(struct grow *g);
 
 /* Drops instructions of the trace (JSON) as long as the same trouble comes of the rest, in processes of their own; the
  * trace that is left is in shared->json, the message in shared->message. */
-void minimise(struct shared *shared, const struct workload *w, uint64_t seed, bool build);
+void minimise(struct shared *shared, const struct workload *w, uint64_t seed, enum built build);
 /* Performs a trace in a process of its own, without the instructions of `dropped` (bytes, one an instruction; NULL:
  * none); shared->trouble says what came of it. */
 void replay_apart(struct shared *shared, const struct workload *w, const char *json, const char *dropped, uint64_t seed,
-                  bool build);
+                  enum built build);
 /* From now on this process has so much of a processor's time, whatever else the machine does; then it has hung. */
 void limit_time(void);
 /* Runs work in a process of its own and waits; a signal or an exit status is trouble. */

@@ -1,6 +1,6 @@
 /* random_sequences [--kinds KIND,…] [--unsafe] [--seed N] [--count N] [--instructions N] [--jobs N] [--least N] [--emit
  * N]
- *                  [--keep-going] [--workloads DIRECTORY] [--workload NAME] [--trace FILE]
+ *                  [--keep-going] [--lower-all] [--workloads DIRECTORY] [--workload NAME] [--trace FILE]
  *
  * Sequences of random instructions, a seed each, on the workloads in turn. Each ends when it has the length drawn for
  * it. What must hold: a refusal leaves the schedule as it was; after an instruction the verifier holds; the trace,
@@ -19,6 +19,7 @@
  * --least: every kind must have been accepted so many times, and the mean length be 6.
  * --kinds: only these are proposed.
  * --keep-going: goes on after a failure.
+ * --lower-all: every sequence is made so that it can be lowered, and is lowered; one in eight is compiled still.
  * --trace: performs one trace (JSON) instead. */
 #include "random.h"
 
@@ -49,7 +50,7 @@ struct runner {
   uint32_t workload_count;
   struct vm_intrinsics *intrinsics;
   struct choice safe, all;
-  bool unsafe, keep_going;
+  bool unsafe, keep_going, lower_all;
   uint64_t instructions; /* that are performed at most; 0: any number */
   struct shared *shared; /* this job's */
   uint64_t first, end;   /* of a batch */
@@ -154,6 +155,10 @@ static bool builds(const struct runner *r, uint64_t seed) {
   return (seed + seed / r->workload_count) % BUILD_EVERY == 0;
 }
 
+static enum built built_of(const struct runner *r, uint64_t seed) {
+  return builds(r, seed) ? COMPILED : r->lower_all ? LOWERED : INTERPRETED;
+}
+
 static bool is_unsafe(const struct runner *r, uint64_t seed) {
   return r->unsafe && seed / r->workload_count % UNSAFE_EVERY == UNSAFE_EVERY - 1;
 }
@@ -164,7 +169,8 @@ static void run_sequence(struct runner *r, uint64_t seed) {
   struct grow g;
   shared->seed = seed;
   grow_start(&g, w, seed, shared);
-  g.plain = builds(r, seed);
+  enum built built = built_of(r, seed);
+  g.plain = built != INTERPRETED;
   g.threads = !g.plain && once_in(&g, 2);
   g.unsafe = is_unsafe(r, seed);
   uint32_t want = 6 + below(&g, 7), tries = 0;
@@ -173,7 +179,7 @@ static void run_sequence(struct runner *r, uint64_t seed) {
     const struct tir *ir = g.schedule->ir;
     if (cost_of(ir, tir_find_func(ir, "main")) > EXPENSIVE + 4 * w->cost) break;
   }
-  if (!shared->trouble && judge(&g, seed, g.plain)) {
+  if (!shared->trouble && judge(&g, seed, built)) {
     shared->tally.sequences++;
     shared->tally.length += g.length;
   } else if (!shared->json[0]) {
@@ -213,7 +219,7 @@ static void tell_failure(struct runner *r, uint64_t seed) {
   if (!shared->trouble)
     report(shared, trouble, "only after the sequences from %llu on", (unsigned long long)(seed / BATCH * BATCH));
   else
-    minimise(shared, workload_of(r, seed), seed, builds(r, seed));
+    minimise(shared, workload_of(r, seed), seed, built_of(r, seed));
   print_failure(r, seed, shared);
   shared->tally = kept;
 }
@@ -290,7 +296,7 @@ static int run_trace(struct runner *r, const char *name, const char *path, uint6
     fprintf(stderr, "no workload %s, or no file %s\n", name, path);
     return 2;
   }
-  replay_apart(r->shared, &r->workloads[i], json, NULL, seed, true);
+  replay_apart(r->shared, &r->workloads[i], json, NULL, seed, COMPILED);
   printf("%s: %s\n", trouble_names[r->shared->trouble], r->shared->trouble ? r->shared->message : "");
   free(json);
   return r->shared->trouble != NO_TROUBLE;
@@ -301,7 +307,7 @@ static int run_trace(struct runner *r, const char *name, const char *path, uint6
 struct options {
   const char *workloads, *kinds, *workload, *trace;
   uint64_t seed, count, instructions, jobs, least, emit;
-  bool keep_going, unsafe;
+  bool keep_going, unsafe, lower_all;
 };
 
 static bool read_option(struct options *o, const char *name, const char *value) {
@@ -329,6 +335,8 @@ static bool read_options(struct options *o, int argc, char **argv) {
   for (int i = 1; i < argc; i++)
     if (!strcmp(argv[i], "--keep-going"))
       o->keep_going = true;
+    else if (!strcmp(argv[i], "--lower-all"))
+      o->lower_all = true;
     else if (!strcmp(argv[i], "--unsafe"))
       o->unsafe = true;
     else if (!read_option(o, argv[i], i + 1 < argc ? argv[i + 1] : NULL))
@@ -347,7 +355,8 @@ int main(int argc, char **argv) {
   struct shared *shares = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   for (uint64_t j = 0; shares != MAP_FAILED && j < o.jobs; j++) shares[j].emit_every = o.emit;
   runner.shared = shares;
-  runner.unsafe = o.unsafe, runner.keep_going = o.keep_going, runner.instructions = o.instructions;
+  runner.unsafe = o.unsafe, runner.keep_going = o.keep_going, runner.lower_all = o.lower_all;
+  runner.instructions = o.instructions;
   if (shares == MAP_FAILED || !choose_rows(&runner, o.kinds) ||
       !read_intrinsics(&runner, TEST_ROOT "/random/intrinsics.py") || !read_workloads(&runner, o.workloads))
     return 1;
