@@ -1,5 +1,6 @@
-/* Two exported networks in one process, each run by ten threads with workspaces of their own: networks FOLDER reads
- * one.x and two.x, writes one.y and two.y, and says what opening the wrong files gives. */
+/* Two exported networks in one process, each run by ten threads with workspaces of their own, then by ten that open and
+ * close networks of their own: networks FOLDER reads one.x and two.x, writes one.y and two.y, and says what opening the
+ * wrong files gives. */
 #include "one.h"
 #include "two.h"
 
@@ -13,7 +14,7 @@
 enum { THREADS = 10, RUNS = 20 };
 
 static const char *folder;
-static char path[4096];
+static _Thread_local char path[4096];
 static const char *in_folder(const char *name) {
   snprintf(path, sizeof path, "%s/%s", folder, name);
   return path;
@@ -31,16 +32,54 @@ static struct one *first;
 static struct two *second;
 static void *x1, *x2, *y1, *y2;
 
+static int run_one(struct one *net, void *workspace) {
+  void *y = malloc(one_outputs[0].bytes);
+  int status = one_run(net, (const void *[]){x1}, (void *[]){y}, workspace);
+  if (!status && memcmp(y, y1, one_outputs[0].bytes)) status = -1;
+  free(y);
+  return status;
+}
+
+static int run_two(struct two *net) {
+  void *y = malloc(two_outputs[0].bytes);
+  int status = two_run(net, (const void *[]){x2}, (void *[]){y}, NULL);
+  if (!status && memcmp(y, y2, two_outputs[0].bytes)) status = -1;
+  free(y);
+  return status;
+}
+
+/* Threads return their number where something fails, else NULL. */
 static void *run(void *number) {
   for (int i = 0; i < RUNS; i++) {
-    void *a = malloc(one_outputs[0].bytes), *b = malloc(two_outputs[0].bytes);
     void *workspace = (size_t)number % 2 ? aligned_alloc(64, (one_WORKSPACE + 63) / 64 * 64) : NULL;
-    if (one_run(first, (const void *[]){x1}, (void *[]){a}, workspace)) return number;
-    if (two_run(second, (const void *[]){x2}, (void *[]){b}, NULL)) return number;
-    if (memcmp(a, y1, one_outputs[0].bytes) || memcmp(b, y2, two_outputs[0].bytes)) return number;
-    free(a), free(b), free(workspace);
+    int failed = run_one(first, workspace) || run_two(second);
+    free(workspace);
+    if (failed) return number;
   }
   return NULL;
+}
+
+static void *run_opened(void *number) {
+  for (int i = 0; i < RUNS; i++) {
+    struct one *net = one_open(in_folder("one.weights"), NULL);
+    struct two *other = (size_t)number % 2 ? two_open(in_folder("two.weights"), NULL) : NULL;
+    if (!net || run_one(net, NULL) || (other ? run_two(other) : (size_t)number % 2)) return number;
+    one_close(net), two_close(other);
+  }
+  return NULL;
+}
+
+static int in_threads(void *(*start)(void *)) {
+  pthread_t threads[THREADS];
+  int count = 0;
+  for (size_t i = 0; i < THREADS; i++)
+    if (pthread_create(&threads[i], NULL, start, (void *)(i + 1))) return 3;
+  for (size_t i = 0; i < THREADS; i++) {
+    void *failed;
+    pthread_join(threads[i], &failed);
+    count += failed != NULL;
+  }
+  return count ? 4 : 0;
 }
 
 static struct one *open_one(const char *constants) {
@@ -74,14 +113,9 @@ int main(int argc, char **argv) {
       two_run(second, (const void *[]){x2}, (void *[]){y2}, NULL))
     return 2;
   put("one.y", y1, one_outputs[0].bytes), put("two.y", y2, two_outputs[0].bytes);
-  pthread_t threads[THREADS];
-  for (size_t i = 0; i < THREADS; i++)
-    if (pthread_create(&threads[i], NULL, run, (void *)(i + 1))) return 3;
-  for (size_t i = 0; i < THREADS; i++) {
-    void *failed;
-    pthread_join(threads[i], &failed);
-    if (failed) return 4;
-  }
+  int failed = in_threads(run);
+  if (!failed) failed = in_threads(run_opened);
+  if (failed) return failed;
   pid_t child = fork(); /* it has none of the threads */
   if (!child) _exit(run((void *)1) ? 5 : 0);
   int status;

@@ -1,6 +1,6 @@
--- Networks as libraries: two in one process, ten threads each with its own memory, a child of a fork; what they give is
--- what the plan gives; constants that are damaged, cut, or of another network are refused, and indices out of their
--- range.
+-- Networks as libraries: two in one process, ten threads each with its own memory, or with networks of its own, a child
+-- of a fork; what they give is what the plan gives; constants that are damaged, cut, or of another network are refused,
+-- and indices out of their range.
 local ms = msched
 local here = arg[0]:match "^(.*)/lua/[^/]*/[^/]*$"
 local onnx = dofile(here .. "/support/lua/onnx.lua")
