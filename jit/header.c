@@ -79,7 +79,7 @@ static void describe_parameter(FILE *out, const struct tir *ir, const struct tir
   print_list(out, ir, "strides", b->strides.count, tir_operands(ir, b->strides.first));
   print_list(out, ir, "from element", b->elem_offset && !is_zero(ir, b->elem_offset), &b->elem_offset);
   fprintf(out, "%s%s\n", b->strides.count ? "" : ", row-major",
-          tir_type_bits(b->type) == 16 && tir_type_is_float(b->type) ? ", as 16-bit patterns" : "");
+          tir_type_is_short(b->type) ? ", as 16-bit patterns" : "");
 }
 
 /* ---- What all headers have ---- */

@@ -154,8 +154,7 @@ static struct obstacle obstacle_of(struct splitting *s, tir_stmt nest) {
     if (!tir_is(s->ir, at, TIR_BLOCK) && !tir_is(s->ir, at, TIR_LOOP)) continue;
     if (tir_annotation(s->ir, tir_stmt_at(s->ir, at)->annotations, "buffer_dim_align"))
       o = (struct obstacle){"lays its rows apart (storage_align)", TIR_NONE};
-    if (tir_is(s->ir, at, TIR_LOOP) && tir_stmt_at(s->ir, at)->loop_kind == TIR_THREAD_BINDING)
-      o = (struct obstacle){"is bound to threads", TIR_NONE};
+    if (tir_is_bound(s->ir, at)) o = (struct obstacle){"is bound to threads", TIR_NONE};
   }
   for (tir_stmt at = nest; at && !o.words; at = tir_next(s->ir, at, nest))
     if (tir_is(s->ir, at, TIR_EVALUATE) || tir_is(s->ir, at, TIR_ASSERT) || tir_is(s->ir, at, TIR_WHILE))

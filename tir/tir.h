@@ -113,6 +113,11 @@ static inline bool tir_type_is_int(tir_type t) { return tir_type_code(t) == TIR_
 static inline bool tir_type_is_float(tir_type t) {
   return tir_type_code(t) == TIR_FLOAT || tir_type_code(t) == TIR_BFLOAT;
 }
+static inline bool tir_type_is_short(tir_type t) { /* half or bfloat16 */
+  return tir_type_is_float(t) && tir_type_bits(t) == 16;
+}
+/* Of an element, whose lanes lie side by side: the last byte may not be full. */
+static inline int64_t tir_type_bytes(tir_type t) { return ((int64_t)tir_type_bits(t) * tir_type_lanes(t) + 7) / 8; }
 bool tir_type_parse(const char *text, tir_type *out);   /* "float32", "int8x4", "bool", "handle" */
 const char *tir_type_text(tir_type t, char buffer[24]); /* its inverse */
 
@@ -518,6 +523,14 @@ static inline bool tir_is_int(const struct tir *ir, tir_expr e) { return tir_at(
 static inline bool tir_is_const(const struct tir *ir, tir_expr e, int64_t value) {
   return tir_is_int(ir, e) && tir_at(ir, e)->imm == value;
 }
+static inline bool tir_is_number(const struct tir *ir, tir_expr e, int value) { /* an integer's or a float's constant */
+  const struct tir_expr_node *n = tir_at(ir, e);
+  return (n->kind == TIR_INT_IMM && n->imm == value) || (n->kind == TIR_FLOAT_IMM && n->real == value);
+}
+static inline tir_expr tir_without_casts(const struct tir *ir, tir_expr e) { /* what it was before it was converted */
+  while (tir_at(ir, e)->kind == TIR_CAST) e = tir_at(ir, e)->a;
+  return e;
+}
 
 /* ---- Reading expressions ----------------------------------------------------------------------------------------- */
 
@@ -576,6 +589,9 @@ static inline struct tir_stmt_node *tir_stmt_at(const struct tir *ir, tir_stmt s
 static inline bool tir_is(const struct tir *ir, tir_stmt s, enum tir_stmt_kind kind) {
   return tir_stmt_at(ir, s)->kind == kind;
 }
+static inline bool tir_is_bound(const struct tir *ir, tir_stmt s) { /* a loop, to a thread axis */
+  return tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_THREAD_BINDING;
+}
 /* A statement that the caller knows to be of a kind: of the node's union, that kind's member may be read. */
 static inline struct tir_stmt_node *tir_as(const struct tir *ir, tir_stmt s, enum tir_stmt_kind kind) {
   MS_CHECK(tir_is(ir, s, kind));
@@ -613,6 +629,7 @@ tir_stmt tir_after(const struct tir *ir, tir_stmt s, tir_stmt top);
 static inline tir_stmt tir_next_in_scope(const struct tir *ir, tir_stmt s, tir_stmt top) { /* not inside of a block */
   return tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, top) : tir_next(ir, s, top);
 }
+bool tir_contains_block(const struct tir *ir, tir_stmt top); /* below it */
 /* The expressions of a statement itself, at most 4: without a store's indices and what a block's record holds. */
 uint32_t tir_stmt_exprs(const struct tir *ir, tir_stmt s, tir_expr out[4]);
 bool tir_is_below(const struct tir *ir, tir_stmt s, tir_stmt above);    /* strictly */
@@ -633,6 +650,7 @@ tir_expr tir_annotation(const struct tir *ir, struct tir_span where, const char 
 tir_stmt tir_new_stmt(struct tir *ir, enum tir_stmt_kind kind);
 tir_loop tir_new_loop(struct tir *ir, tir_var var, tir_expr min, tir_expr extent, enum tir_loop_kind kind);
 tir_block tir_new_block(struct tir *ir, tir_symbol name);
+tir_stmt tir_new_if(struct tir *ir, tir_expr condition); /* with an empty body */
 tir_stmt tir_new_store(struct tir *ir, tir_buffer buffer, const tir_expr *indices, tir_expr value);
 tir_func tir_new_func(struct tir *ir, tir_symbol name); /* with its TIR_FUNCTION statement */
 tir_buffer tir_new_buffer(struct tir *ir, tir_symbol name, tir_type type, const tir_expr *shape, uint32_t rank,

@@ -125,7 +125,6 @@ void emit_c_identifier(const char *text, char *out, size_t size); /* text as an 
 struct c_type emit_c_type(struct emit_c *e, tir_type t, int width);              /* of values */
 const char *emit_c_type_name(struct emit_c *e, struct c_type t, char out[32]);   /* "f32x16", or "float" */
 const char *emit_c_memory_name(struct emit_c *e, struct c_type t, char out[32]); /* unaligned, may alias */
-static inline bool emit_c_is_short(tir_type t) { return tir_type_is_float(t) && tir_type_bits(t) == 16; }
 struct c_type emit_c_stored(tir_type t, int width); /* as in memory: floats of 16 bits as uint16_t, bool as uint8_t */
 /* The name of helper function `name` for a type; what it needs is written first. `word`: put for $M in its template. */
 const char *emit_c_helper(struct emit_c *e, const char *name, struct c_type t, const char *word, char out[64]);

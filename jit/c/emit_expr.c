@@ -159,7 +159,7 @@ static void literal(struct emit_c *e, const struct tir_expr_node *n) {
     unsigned char bytes[8];
     tir_type t = tir_type_with_lanes(n->type, 1);
     double value = n->real;
-    if (emit_c_is_short(t)) tir_put_element(t, bytes, value), value = tir_fetch_element(t, bytes);
+    if (tir_type_is_short(t)) tir_put_element(t, bytes, value), value = tir_fetch_element(t, bytes);
     bool wide = tir_type_bits(t) == 64;
     const char *suffix = wide ? "" : "f";
     char text[40];
@@ -301,7 +301,7 @@ void emit_c_cast(struct emit_c *e, tir_expr x, tir_type to, struct c_chunk c) {
       fprintf(e->out, "(%s)-", emit_c_type_name(e, t, type));
       emit_c_mask(e, x, c, t.bits);
     }
-  } else if (emit_c_is_short(to) && tir_type_code(from) != TIR_BOOL) {
+  } else if (tir_type_is_short(to) && tir_type_code(from) != TIR_BOOL) {
     cast_to_short(e, x, to, c);
   } else {
     convert(e, x, emit_c_type(e, from, c.width), emit_c_type(e, to, c.width), c);

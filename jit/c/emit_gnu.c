@@ -74,7 +74,7 @@ static void scalar_argument(struct emit_c *e, tir_type t, uint32_t i) {
   struct c_type f = {TIR_FLOAT, 32, 1};
   if (tir_type_code(t) == TIR_HANDLE)
     fprintf(e->out, "*(void **)args[%u], ", i);
-  else if (tir_type_is_float(t) && tir_type_bits(t) == 16)
+  else if (tir_type_is_short(t))
     fprintf(e->out, "%s(*(const uint16_t *)args[%u]), ",
             emit_c_helper(e, tir_type_code(t) == TIR_BFLOAT ? "of_bfloat" : "of_half", f, NULL, helper), i);
   else

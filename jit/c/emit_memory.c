@@ -220,17 +220,17 @@ void emit_c_load(struct emit_c *e, tir_expr load, struct c_chunk c) {
     struct tir_expr_node scalar = *n;
     scalar.type = tir_type_with_lanes(n->type, 1);
     struct c_type t =
-        emit_c_is_short(n->type) ? (struct c_type){TIR_FLOAT, 32, c.width} : emit_c_stored(n->type, c.width);
+        tir_type_is_short(n->type) ? (struct c_type){TIR_FLOAT, 32, c.width} : emit_c_stored(n->type, c.width);
     char helper[64], of[64];
     fprintf(e->out, "%s(", emit_c_helper(e, "splat", t, NULL, helper));
     t.width = 1;
     snprintf(of, sizeof of, "of_%s", short_word(n->type));
-    if (emit_c_is_short(n->type)) fprintf(e->out, "%s(", emit_c_helper(e, of, t, NULL, helper));
+    if (tir_type_is_short(n->type)) fprintf(e->out, "%s(", emit_c_helper(e, of, t, NULL, helper));
     load_raw(e, &scalar, one, C_SCALAR);
-    fputs(emit_c_is_short(n->type) ? "))" : ")", e->out);
+    fputs(tir_type_is_short(n->type) ? "))" : ")", e->out);
     return;
   }
-  if (!emit_c_is_short(n->type)) {
+  if (!tir_type_is_short(n->type)) {
     load_raw(e, n, index, c);
     return;
   }
@@ -250,7 +250,7 @@ void emit_c_load(struct emit_c *e, tir_expr load, struct c_chunk c) {
 static void stored_value(struct emit_c *e, tir_expr value, tir_type type, struct c_chunk c) {
   char to[64], helper[64], name[32];
   struct c_type stored = emit_c_stored(type, c.width);
-  if (emit_c_is_short(type)) {
+  if (tir_type_is_short(type)) {
     struct c_type f = {TIR_FLOAT, 32, c.width};
     snprintf(to, sizeof to, "to_%s", short_word(type));
     emit_c_helper(e, to, f, NULL, helper);

@@ -87,16 +87,11 @@ static tir_buffer output_of(const struct tir *ir, tir_func f, uint32_t parameter
   return b && jit_may_write(ir, f, b) ? b : TIR_NONE;
 }
 
-static size_t element_bytes(const struct tir *ir, tir_buffer buffer) {
-  assert(tir_is_buffer(ir, buffer));
-  tir_type type = tir_buffer_at(ir, buffer)->type;
-  return ((size_t)tir_type_bits(type) * (size_t)tir_type_lanes(type) + 7) / 8;
-}
-
 static void count_outputs(const struct tir *ir, tir_func f, struct jit_expected *out) {
   for (uint32_t i = 0; i < out->after.count; i++) {
     tir_buffer b = output_of(ir, f, i);
-    if (b) out->buffers++, out->elements += out->after.args[i].bytes / element_bytes(ir, b);
+    if (b)
+      out->buffers++, out->elements += out->after.args[i].bytes / (size_t)tir_type_bytes(tir_buffer_at(ir, b)->type);
   }
 }
 
@@ -104,7 +99,7 @@ static void count_outputs(const struct tir *ir, tir_func f, struct jit_expected 
 static void clear_unsampled(const struct jit_expected *e, const struct tir *ir, tir_func f, struct tir_arguments *x) {
   for (uint32_t i = 0; i < x->count; i++) {
     tir_buffer b = output_of(ir, f, i);
-    size_t bytes = b ? element_bytes(ir, b) : 0;
+    size_t bytes = b ? (size_t)tir_type_bytes(tir_buffer_at(ir, b)->type) : 0;
     const char *before = e->before.args[i].data, *after = e->after.args[i].data;
     for (size_t at = 0; b && at + bytes <= x->args[i].bytes; at += bytes)
       if (!memcmp(before + at, after + at, bytes)) memset((char *)x->args[i].data + at, 0, bytes);

@@ -104,8 +104,7 @@ static void push_memory(lua_State *L, const struct bound_function *b, uint32_t p
   size_t bytes = args[param].bytes;
   free(args);
   if (bytes == SIZE_MAX) return;
-  lua_pushinteger(L,
-                  (lua_Integer)(bytes / (((size_t)tir_type_bits(n->type) * (size_t)tir_type_lanes(n->type) + 7) / 8)));
+  lua_pushinteger(L, (lua_Integer)(bytes / (size_t)tir_type_bytes(n->type)));
   lua_setfield(L, -2, "elements");
 }
 

@@ -68,19 +68,13 @@ static bool interpret(const struct tir *ir, tir_func f, const struct tir_argumen
   return done;
 }
 
-static size_t element_bytes(const struct tir *ir, tir_buffer buffer) {
-  assert(tir_is_buffer(ir, buffer));
-  tir_type type = tir_buffer_at(ir, buffer)->type;
-  return ((size_t)tir_type_bits(type) * (size_t)tir_type_lanes(type) + 7) / 8;
-}
-
 /* What the samples did not write is taken from the other run, so that the rest is compared. */
 static void fill_in(const struct tir *ir, tir_func f, const struct tir_arguments *before,
                     const struct tir_arguments *from, struct tir_arguments *to) {
   for (uint32_t i = 0; i < to->count; i++) {
     tir_buffer buffer = ir->params.at[ir->funcs.at[f].params.first + i].buffer;
     if (!buffer || !to->args[i].data) continue;
-    size_t bytes = element_bytes(ir, buffer);
+    size_t bytes = (size_t)tir_type_bytes(tir_buffer_at(ir, buffer)->type);
     char *at = to->args[i].data;
     const char *old = before->args[i].data, *other = from->args[i].data;
     for (size_t b = 0; b + bytes <= to->args[i].bytes; b += bytes)
@@ -95,7 +89,7 @@ static uint64_t count_changed(const struct tir *ir, tir_func f, const struct tir
   for (uint32_t i = 0; i < before->count; i++) {
     tir_buffer buffer = ir->params.at[ir->funcs.at[f].params.first + i].buffer;
     if (!buffer || !before->args[i].data) continue;
-    size_t bytes = element_bytes(ir, buffer);
+    size_t bytes = (size_t)tir_type_bytes(tir_buffer_at(ir, buffer)->type);
     const char *x = before->args[i].data, *y = after->args[i].data;
     for (size_t b = 0; b + bytes <= before->args[i].bytes; b += bytes) count += memcmp(x + b, y + b, bytes) != 0;
   }

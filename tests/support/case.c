@@ -368,7 +368,7 @@ static struct tir *module_after(struct tir *before, struct section after, struct
 
 static bool binds_threads(const struct tir *ir) {
   for (tir_stmt s = 1; s < ir->stmts.count; s++) {
-    if (tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_THREAD_BINDING) return true;
+    if (tir_is_bound(ir, s)) return true;
     if (tir_is(ir, s, TIR_ATTR) && !strcmp(tir_text(ir, tir_stmt_at(ir, s)->attr.key), "thread_extent")) return true;
   }
   return false;

@@ -105,18 +105,12 @@ static bool count_operation(void *data, tir_expr e) {
   return n->kind != TIR_LOAD;
 }
 
-/* What a value was before it was converted. */
-static tir_expr unconverted(const struct tir *ir, tir_expr e) {
-  while (tir_at(ir, e)->kind == TIR_CAST) e = tir_at(ir, e)->a;
-  return e;
-}
-
 /* The kind of a product that is added to a sum of its type; TIR_WORK_KINDS: of none that has one of its own. A square
  * has not: units multiply two tensors. */
 static enum tir_work_kind product_kind(const struct tir *ir, tir_expr product) {
   const struct tir_expr_node *n = tir_at(ir, product);
   if (n->kind != TIR_MUL || n->a == n->b) return TIR_WORK_KINDS;
-  tir_expr a = unconverted(ir, n->a), b = unconverted(ir, n->b);
+  tir_expr a = tir_without_casts(ir, n->a), b = tir_without_casts(ir, n->b);
   if (!is_data(ir, a) || !is_data(ir, b)) return TIR_WORK_KINDS;
   enum tir_work_kind of = kind_of(tir_type_of(ir, a)), sum = kind_of(n->type);
   if (of != kind_of(tir_type_of(ir, b))) return TIR_WORK_KINDS;
@@ -148,8 +142,8 @@ static void count_terms(struct counting *c, tir_expr e, bool *is_first) {
   add(c, kind < TIR_WORK_KINDS ? kind : kind_of(n->type), n->type, 1);
   if (kind == TIR_WORK_KINDS) return tir_walk_expr(c->ir, e, count_operation, c);
   add(c, kind, n->type, 1);
-  tir_walk_expr(c->ir, unconverted(c->ir, n->a), count_operation, c);
-  tir_walk_expr(c->ir, unconverted(c->ir, n->b), count_operation, c);
+  tir_walk_expr(c->ir, tir_without_casts(c->ir, n->a), count_operation, c);
+  tir_walk_expr(c->ir, tir_without_casts(c->ir, n->b), count_operation, c);
 }
 
 static void count_value(struct counting *c, tir_expr value) {

@@ -383,7 +383,7 @@ static int64_t widest_element(const struct tir *ir, tir_loop loop) {
     for (int w = 0; w < 2; w++)
       for (uint32_t i = 0; i < spans[w].count; i++) {
         tir_type type = tir_buffer_at(ir, ir->regions.at[spans[w].first + i].buffer)->type;
-        int64_t bytes = (tir_type_bits(type) * tir_type_lanes(type) + 7) / 8;
+        int64_t bytes = tir_type_bytes(type);
         if (bytes > widest) widest = bytes;
       }
   }

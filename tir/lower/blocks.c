@@ -90,8 +90,7 @@ static tir_expr at_first_reduction(struct tir *ir, tir_block block) {
 
 static void wrap_in_if(struct tir *ir, tir_stmt s, tir_expr condition) {
   assert(condition && tir_type_lanes(tir_type_of(ir, condition)) == 1);
-  tir_stmt test = tir_new_stmt(ir, TIR_IF);
-  tir_stmt_at(ir, test)->test.condition = condition;
+  tir_stmt test = tir_new_if(ir, condition);
   tir_wrap(ir, s, test);
 }
 
@@ -111,8 +110,7 @@ static void leave_out_idle(struct tir *ir, tir_block block) {
     if (it) term = tir_mul(ir, it, term);
     sum = sum ? tir_add(ir, sum, term) : term;
   }
-  tir_stmt test = tir_new_stmt(ir, TIR_IF);
-  tir_stmt_at(ir, test)->test.condition = tir_make(ir, TIR_LE, sum, tir_int(ir, tir_type_of(ir, sum), 0));
+  tir_stmt test = tir_new_if(ir, tir_make(ir, TIR_LE, sum, tir_int(ir, tir_type_of(ir, sum), 0)));
   tir_move_children(ir, block, TIR_BODY, test, TIR_BODY);
   tir_append(ir, block, TIR_BODY, test);
 }
@@ -124,8 +122,7 @@ static void open_block(struct tir *ir, tir_block block) {
   leave_out_idle(ir, block);
   if (tir_stmt_at(ir, block)->first[TIR_INIT]) {
     tir_expr condition = at_first_reduction(ir, block);
-    tir_stmt init = tir_new_stmt(ir, TIR_IF);
-    tir_stmt_at(ir, init)->test.condition = condition ? condition : tir_int(ir, TIR_T_BOOL, 1);
+    tir_stmt init = tir_new_if(ir, condition ? condition : tir_int(ir, TIR_T_BOOL, 1));
     tir_move_children(ir, block, TIR_INIT, init, TIR_BODY);
     tir_stmt first = tir_stmt_at(ir, block)->first[TIR_BODY];
     if (first)

@@ -24,7 +24,7 @@ static void check_links(const struct tir *ir, tir_stmt parent) {
 static void check_axis(const struct tir *ir, tir_stmt body, tir_stmt loop) {
   for (tir_stmt p = tir_stmt_at(ir, loop)->parent; p != body; p = tir_stmt_at(ir, p)->parent) {
     if (tir_is(ir, p, TIR_ATTR)) continue; /* outline.c's */
-    assert(tir_is(ir, p, TIR_LOOP) && tir_stmt_at(ir, p)->loop_kind == TIR_THREAD_BINDING);
+    assert(tir_is_bound(ir, p));
     assert(tir_loop_axis(ir, p) < tir_loop_axis(ir, loop) && "blocks come first, and each axis once");
   }
 }

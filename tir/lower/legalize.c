@@ -13,8 +13,6 @@
 
 #include <string.h>
 
-static bool is_short(tir_type t) { return tir_type_is_float(t) && tir_type_bits(t) == 16; }
-
 /* A constant of the type, in all its lanes. */
 static tir_expr constant(struct tir *ir, tir_type type, double value) {
   tir_type scalar = tir_type_with_lanes(type, 1);
@@ -171,7 +169,7 @@ static tir_expr cast(struct tir *ir, const struct tir_expr_node *before, tir_exp
   tir_type from = tir_type_of(ir, n.a);
   int64_t least = tir_at(ir, before->a)->lo, most = tir_at(ir, before->a)->hi;
   bool number = tir_type_is_float(from) || tir_type_is_int(from) || tir_type_code(from) == TIR_BOOL;
-  if (!number || n.type == from || (!is_short(from) && !is_short(n.type))) return made;
+  if (!number || n.type == from || (!tir_type_is_short(from) && !tir_type_is_short(n.type))) return made;
   return tir_unary(ir, TIR_CAST, n.type, float32_of(ir, n.a, least, most));
 }
 
@@ -184,7 +182,7 @@ static tir_expr divide(struct tir *ir, const struct tir_expr_node *before, tir_e
 
 static tir_expr to_float32(struct tir *ir, tir_expr e) {
   tir_type type = tir_type_of(ir, e);
-  return is_short(type) ? tir_unary(ir, TIR_CAST, TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(type)), e) : e;
+  return tir_type_is_short(type) ? tir_unary(ir, TIR_CAST, TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(type)), e) : e;
 }
 
 static bool is_extreme(const struct tir_expr_node *n) {
@@ -213,7 +211,7 @@ static tir_expr extreme_by_sign(struct tir *ir, enum tir_kind kind, tir_expr a, 
 
 static tir_expr binary(struct tir *ir, const struct tir_expr_node *before, tir_expr made, bool by_sign) {
   struct tir_expr_node n = *tir_at(ir, made);
-  bool rounds = is_short(tir_type_of(ir, n.a)), floors = n.kind == TIR_FLOORDIV || n.kind == TIR_FLOORMOD;
+  bool rounds = tir_type_is_short(tir_type_of(ir, n.a)), floors = n.kind == TIR_FLOORDIV || n.kind == TIR_FLOORMOD;
   by_sign = by_sign && is_extreme(&n);
   if (!rounds && !floors && !by_sign) return made;
   tir_expr a = to_float32(ir, n.a), b = to_float32(ir, n.b);
@@ -221,7 +219,7 @@ static tir_expr binary(struct tir *ir, const struct tir_expr_node *before, tir_e
     made = extreme_by_sign(ir, (enum tir_kind)n.kind, a, b);
   else
     made = floors ? divide(ir, before, a, b) : tir_binary(ir, (enum tir_kind)n.kind, a, b);
-  return is_short(n.type) ? tir_unary(ir, TIR_CAST, n.type, made) : made;
+  return tir_type_is_short(n.type) ? tir_unary(ir, TIR_CAST, n.type, made) : made;
 }
 
 /* ---- Functions ---- */
@@ -286,7 +284,7 @@ static tir_expr in_double(struct tir *ir, const char *name, tir_type type, tir_e
   for (uint32_t i = 0; i < count; i++) args[i] = tir_unary(ir, TIR_CAST, wide, args[i]);
   tir_expr result = count == 1 ? lower_in_double(ir, name, args[0]) : TIR_NONE;
   if (!result) result = function(ir, name, wide, args, count);
-  return tir_unary(ir, TIR_CAST, type, is_short(type) ? odd_float32(ir, result) : result);
+  return tir_unary(ir, TIR_CAST, type, tir_type_is_short(type) ? odd_float32(ir, result) : result);
 }
 
 static tir_expr named_call(struct tir *ir, tir_expr made, const struct tir_lower_options *options) {
@@ -297,12 +295,12 @@ static tir_expr named_call(struct tir *ir, tir_expr made, const struct tir_lower
   const char *name = tir_text(ir, n.ref);
   if (!tir_type_is_float(n.type)) return call(ir, name, n.type, args, n.count);
   if (n.count == 2 && !strcmp(name, "ldexp")) args[1] = exponent(ir, args[1]);
-  tir_type type = is_short(n.type) ? TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(n.type)) : n.type;
+  tir_type type = tir_type_is_short(n.type) ? TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(n.type)) : n.type;
   bool is_narrow = tir_type_bits(type) < 64, widens = options && options->in_double && is_narrow && is_rounded(name);
   if (widens) return in_double(ir, name, n.type, args, n.count);
   made = options && options->in_single && is_narrow ? by_steps(ir, name, args, n.count) : TIR_NONE;
   if (!made) made = function(ir, name, type, args, n.count);
-  return is_short(n.type) ? tir_unary(ir, TIR_CAST, n.type, made) : made;
+  return tir_type_is_short(n.type) ? tir_unary(ir, TIR_CAST, n.type, made) : made;
 }
 
 /* ---- */
@@ -321,7 +319,7 @@ static bool takes_all(const struct lowering *low) {
   const struct tir *ir = low->ir;
   bool as_interpreted = low->options && low->options->in_double;
   for (tir_expr e = 1; e < ir->exprs.count; e++)
-    if (is_short(tir_at(ir, e)->type) || (as_interpreted && is_extreme(tir_at(ir, e)))) return true;
+    if (tir_type_is_short(tir_at(ir, e)->type) || (as_interpreted && is_extreme(tir_at(ir, e)))) return true;
   return false;
 }
 

@@ -161,6 +161,12 @@ tir_stmt tir_new_stmt(struct tir *ir, enum tir_stmt_kind kind) {
   return s;
 }
 
+tir_stmt tir_new_if(struct tir *ir, tir_expr condition) {
+  tir_stmt test = tir_new_stmt(ir, TIR_IF);
+  tir_stmt_at(ir, test)->test.condition = condition;
+  return test;
+}
+
 tir_loop tir_new_loop(struct tir *ir, tir_var var, tir_expr min, tir_expr extent, enum tir_loop_kind kind) {
   MS_CHECK(var && min && extent);
   tir_stmt s = tir_new_stmt(ir, TIR_LOOP);

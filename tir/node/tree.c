@@ -23,3 +23,9 @@ tir_stmt tir_next_of(const struct tir *ir, tir_stmt s, tir_stmt top) {
   if (n->first[!first]) return n->first[!first];
   return tir_after(ir, s, top);
 }
+
+bool tir_contains_block(const struct tir *ir, tir_stmt top) {
+  for (tir_stmt s = tir_next(ir, top, top); s; s = tir_next(ir, s, top))
+    if (tir_is(ir, s, TIR_BLOCK)) return true;
+  return false;
+}

@@ -302,7 +302,7 @@ static struct vm_value region_value(struct vm_ask *q, const struct tir_region *r
   struct vm_value fields[12] = {
       text_value(q, "buffer"),  text_value(q, tir_text(q->ir, b->name)),
       text_value(q, "type"),    text_value(q, tir_type_text(b->type, type)),
-      text_value(q, "bytes"),   vm_int((tir_type_bits(b->type) * tir_type_lanes(b->type) + 7) / 8),
+      text_value(q, "bytes"),   vm_int(tir_type_bytes(b->type)),
       text_value(q, "scope"),   text_value(q, tir_text(q->ir, b->scope)),
       text_value(q, "shape"),   extents_of(q, tir_operands(q->ir, b->shape), b->rank, 1),
       text_value(q, "extents"), extents_of(q, ranges + 1, b->rank, 2),

@@ -38,7 +38,7 @@ bool module_check_extent(struct module_graph *g, uint32_t node, const char *fiel
 }
 
 static bool check_size(struct module_graph *g, uint32_t node, tir_type type, const tir_expr *shape, uint32_t rank) {
-  int64_t bytes = ((int64_t)tir_type_bits(type) * tir_type_lanes(type) + 7) / 8;
+  int64_t bytes = tir_type_bytes(type);
   for (uint32_t i = 0; i < rank; i++)
     if (tir_is_int(g->ir, shape[i]) &&
         (__builtin_mul_overflow(bytes, tir_at(g->ir, shape[i])->imm, &bytes) || bytes > MOST_BYTES))

@@ -271,7 +271,7 @@ static bool is_uniform(const struct emit_c *e, enum tir_axis axis) {
       uses |= tir_is_device_call(e->ir, call, TIR_WGMMA_MMA) || tir_is_device_call(e->ir, call, TIR_TENSOR_COPY) ||
               tir_is_device_call(e->ir, call, TIR_WGMMA_MMA_REGISTERS);
     }
-    if (!tir_is(e->ir, s, TIR_LOOP) || tir_stmt_at(e->ir, s)->loop_kind != TIR_THREAD_BINDING) continue;
+    if (!tir_is_bound(e->ir, s)) continue;
     enum tir_axis other = tir_loop_axis(e->ir, s);
     if (other >= TIR_THREAD_X && other < axis) inner *= tir_loop_extent(e->ir, s);
   }
@@ -294,8 +294,7 @@ static tir_stmt bind_axes(struct emit_c *e, tir_stmt loop, struct launch *launch
     emit_c_line(e, "const %s %s __attribute__((unused)) = (%s)%s%s%s%s;", type, emit_c_declare_var(e, n->loop.var),
                 type, same ? emit_cuda_uniform(e) : "", same ? "(" : "", tir_axis_name(axis), same ? ")" : "");
     tir_stmt inner = n->first[TIR_BODY];
-    if (!inner || !tir_is(e->ir, inner, TIR_LOOP) || tir_stmt_at(e->ir, inner)->loop_kind != TIR_THREAD_BINDING)
-      return s;
+    if (!inner || !tir_is_bound(e->ir, inner)) return s;
   }
 }
 
@@ -306,7 +305,7 @@ static void widen_scalars(struct emit_c *e, const struct tir_captures *c) {
   for (uint32_t i = c->buffers; i < c->buffers + c->vars; i++) {
     tir_var v = tir_at(e->ir, c->at[i])->ref;
     tir_type t = e->ir->vars.at[v].type;
-    if (!emit_c_is_short(t)) continue;
+    if (!tir_type_is_short(t)) continue;
     emit_c_helper(e, tir_type_code(t) == TIR_BFLOAT ? "of_bfloat" : "of_half", f, NULL, helper);
     emit_c_line(e, "const float %s = %s(ms_%s);", e->vars[v], helper, e->vars[v]);
   }

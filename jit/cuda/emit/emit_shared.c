@@ -126,8 +126,7 @@ static bool is_of_threads(void *data, tir_expr x) {
   const struct tir_expr_node *n = tir_at(e->ir, x);
   if (n->kind != TIR_VAR) return true;
   bool found = false;
-  for (tir_stmt s = e->kernel; tir_is(e->ir, s, TIR_LOOP) && tir_stmt_at(e->ir, s)->loop_kind == TIR_THREAD_BINDING;
-       s = tir_stmt_at(e->ir, s)->first[TIR_BODY])
+  for (tir_stmt s = e->kernel; tir_is_bound(e->ir, s); s = tir_stmt_at(e->ir, s)->first[TIR_BODY])
     found |= tir_as(e->ir, s, TIR_LOOP)->loop.var == n->ref;
   *only &= found;
   return true;

@@ -278,11 +278,9 @@ static LLVMValueRef let_value(struct emit *e, const struct tir_expr_node *n) {
   return body;
 }
 
-static bool is_short(tir_type t) { return tir_type_is_float(t) && tir_type_bits(t) == 16; }
-
 static bool is_widened(const struct emit *e, tir_expr x) {
   const struct tir_expr_node *n = tir_at(e->ir, x);
-  return n->kind == TIR_CAST && is_short(tir_type_of(e->ir, n->a));
+  return n->kind == TIR_CAST && tir_type_is_short(tir_type_of(e->ir, n->a));
 }
 
 /* A step of arithmetic in 16 bits, computed in 32, is rounded before the next: LLVM, which makes one short operation of
@@ -290,8 +288,8 @@ static bool is_widened(const struct emit *e, tir_expr x) {
 static LLVMValueRef cast(struct emit *e, const struct tir_expr_node *n) {
   assert(n->kind == TIR_CAST);
   const struct tir_expr_node *of = tir_at(e->ir, n->a);
-  bool step =
-      is_short(n->type) && of->kind >= TIR_ADD && of->kind <= TIR_MAX && (is_widened(e, of->a) || is_widened(e, of->b));
+  bool step = tir_type_is_short(n->type) && of->kind >= TIR_ADD && of->kind <= TIR_MAX &&
+              (is_widened(e, of->a) || is_widened(e, of->b));
   return emit_cast(e, step ? binary(e, of, false) : emit_expr(e, n->a), of->type, n->type);
 }
 

@@ -362,8 +362,7 @@ static bool summarize(struct pass *p, tir_stmt s, struct summary *out) {
 /* ---- Conditions in the way ---- */
 
 static tir_stmt under(struct tir *ir, tir_stmt s, tir_expr condition) {
-  tir_stmt test = tir_new_stmt(ir, TIR_IF);
-  tir_stmt_at(ir, test)->test.condition = condition;
+  tir_stmt test = tir_new_if(ir, condition);
   tir_wrap(ir, s, test);
   return test;
 }
@@ -459,7 +458,6 @@ static bool set_barriers(struct lowering *low, tir_stmt kernel) {
 bool lower_barriers(struct lowering *low) {
   struct tir *ir = low->ir;
   for (tir_stmt s = tir_stmt_at(ir, low->body)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next)
-    if (tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_THREAD_BINDING && !set_barriers(low, s))
-      return false;
+    if (tir_is_bound(ir, s) && !set_barriers(low, s)) return false;
   return true;
 }

@@ -34,11 +34,9 @@ struct footprint {
 /* ---- A kernel's threads ---- */
 
 struct lower_threads lower_threads_of(const struct tir *ir, tir_stmt kernel, tir_stmt *innermost) {
-  assert(tir_is(ir, kernel, TIR_LOOP) && tir_stmt_at(ir, kernel)->loop_kind == TIR_THREAD_BINDING);
+  assert(tir_is_bound(ir, kernel));
   struct lower_threads threads = {.extent = {1, 1, 1}};
-  for (tir_stmt s = *innermost = kernel;
-       s && tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_THREAD_BINDING;
-       s = tir_stmt_at(ir, s)->first[TIR_BODY]) {
+  for (tir_stmt s = *innermost = kernel; s && tir_is_bound(ir, s); s = tir_stmt_at(ir, s)->first[TIR_BODY]) {
     enum tir_axis axis = tir_loop_axis(ir, s);
     *innermost = s;
     if (!tir_is_thread_axis(axis)) continue;

@@ -24,10 +24,6 @@ struct kernel {
   bool reduces_along_x, reduces;
 };
 
-static bool is_bound(const struct tir *ir, tir_stmt s) {
-  return tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_THREAD_BINDING;
-}
-
 /* -1: a virtual thread. */
 static int axis_of(const struct tir *ir, tir_stmt loop) {
   enum tir_axis axis = tir_axis_named(tir_text(ir, tir_as(ir, loop, TIR_LOOP)->loop.thread));
@@ -46,7 +42,7 @@ static bool check_block_axis(const struct kernel *k, tir_stmt loop, int axis) {
   const struct tir *ir = k->low->ir;
   if (k->extent[axis]) return refuse(k, loop, "a kernel has two loops of blocks that are bound to one axis");
   for (tir_stmt p = loop; p != k->top; p = tir_stmt_at(ir, p)->parent)
-    if (!is_bound(ir, tir_stmt_at(ir, p)->parent))
+    if (!tir_is_bound(ir, tir_stmt_at(ir, p)->parent))
       return refuse(k, loop, "a loop of blocks stands in what is no loop of blocks or threads");
   return true;
 }
@@ -58,7 +54,7 @@ static bool check_thread_axis(const struct kernel *k, tir_stmt loop, int axis) {
   if (extent < 0) return refuse(k, loop, "the number of threads is no constant");
   for (tir_stmt p = tir_stmt_at(ir, loop)->parent; p && p != tir_stmt_at(ir, k->top)->parent;
        p = tir_stmt_at(ir, p)->parent)
-    if (is_bound(ir, p) && axis_of(ir, p) == axis && tir_loop_extent(ir, p) < extent)
+    if (tir_is_bound(ir, p) && axis_of(ir, p) == axis && tir_loop_extent(ir, p) < extent)
       return refuse(k, loop, "the loop takes more threads than the loop around it that is bound to the same axis");
   return true;
 }
@@ -95,7 +91,7 @@ static void note_reduction(struct kernel *k, tir_stmt s) {
   if (!call) return;
   k->reduces = true;
   for (tir_stmt p = s; p != tir_stmt_at(ir, k->top)->parent; p = tir_stmt_at(ir, p)->parent)
-    if (is_bound(ir, p) && axis_of(ir, p) == FIRST_THREAD_AXIS &&
+    if (tir_is_bound(ir, p) && axis_of(ir, p) == FIRST_THREAD_AXIS &&
         tir_uses_var(ir, call, tir_as(ir, p, TIR_LOOP)->loop.var))
       k->reduces_along_x = true;
 }
@@ -103,7 +99,7 @@ static void note_reduction(struct kernel *k, tir_stmt s) {
 static bool gather_axes(struct kernel *k) {
   const struct tir *ir = k->low->ir;
   for (tir_stmt s = k->top; s; s = tir_next(ir, s, k->top)) {
-    if (is_bound(ir, s) && !add_axis(k, s)) return false;
+    if (tir_is_bound(ir, s) && !add_axis(k, s)) return false;
     if (lower_is_attr(ir, s, "thread_extent")) return refuse(k, s, "threads are bound by an attribute, not by loops");
     note_reduction(k, s);
   }
@@ -157,18 +153,12 @@ static bool set_axes(struct kernel *k) {
 
 /* ---- Guards ---- */
 
-static tir_stmt new_if(struct tir *ir, tir_expr condition) {
-  tir_stmt test = tir_new_stmt(ir, TIR_IF);
-  tir_stmt_at(ir, test)->test.condition = condition;
-  return test;
-}
-
 /* The axes of loops around a statement, as bits. */
 static unsigned axes_around(const struct kernel *k, tir_stmt s) {
   const struct tir *ir = k->low->ir;
   unsigned axes = 0;
   for (tir_stmt p = tir_stmt_at(ir, s)->parent; p != tir_stmt_at(ir, k->top)->parent; p = tir_stmt_at(ir, p)->parent)
-    if (is_bound(ir, p) && axis_of(ir, p) >= 0) axes |= 1u << axis_of(ir, p);
+    if (tir_is_bound(ir, p) && axis_of(ir, p) >= 0) axes |= 1u << axis_of(ir, p);
   return axes;
 }
 
@@ -189,7 +179,7 @@ static void guard_store(struct kernel *k, tir_stmt store) {
     tir_expr var = tir_var_expr(ir, k->var[a]);
     first = tir_and(ir, first, tir_make(ir, TIR_EQ, var, tir_int(ir, tir_type_of(ir, var), 0)));
   }
-  if (first) tir_wrap(ir, store, new_if(ir, first));
+  if (first) tir_wrap(ir, store, tir_new_if(ir, first));
 }
 
 /* Has what is below `parent` done under a condition; a reduction, by all, to which it says who brings a value. */
@@ -205,7 +195,7 @@ static void guard_below(struct tir *ir, tir_stmt parent, enum tir_list list, tir
       guard_below(ir, s, TIR_BODY, condition);
       guard_below(ir, s, TIR_ELSE, condition);
     } else {
-      tir_wrap(ir, s, new_if(ir, condition));
+      tir_wrap(ir, s, tir_new_if(ir, condition));
     }
   }
 }
@@ -272,7 +262,7 @@ static void make_nest(struct kernel *k) {
 static void join_axes(struct kernel *k) {
   struct tir *ir = k->low->ir;
   for (tir_stmt s = tir_next(ir, k->top, k->top); s;) {
-    int axis = is_bound(ir, s) ? axis_of(ir, s) : -1;
+    int axis = tir_is_bound(ir, s) ? axis_of(ir, s) : -1;
     if (axis >= 0) {
       s = join_axis(k, s, axis);
       continue;

@@ -25,10 +25,6 @@ struct crossing {
   tir_expr everywhere, where; /* the block's predicate: all of it, and what does not depend on what is reduced */
 };
 
-static bool is_thread(const struct tir *ir, tir_stmt s) {
-  return tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_THREAD_BINDING;
-}
-
 static bool is_axis(const struct tir *ir, tir_stmt s) { return tir_is_thread_axis(tir_loop_axis(ir, s)); }
 
 static bool refuse(const struct crossing *c, const char *what) {
@@ -48,7 +44,7 @@ static bool binds(const struct tir *ir, tir_block block, tir_stmt loop, bool red
 
 bool lower_reduces_across_threads(const struct tir *ir, tir_block block) {
   for (tir_stmt p = tir_stmt_at(ir, block)->parent; p; p = tir_stmt_at(ir, p)->parent)
-    if (is_thread(ir, p) && binds(ir, block, p, true)) return true;
+    if (tir_is_bound(ir, p) && binds(ir, block, p, true)) return true;
   return false;
 }
 
@@ -77,7 +73,7 @@ static bool gather_loops(struct crossing *c) {
     if (!has_own_range(ir, c->block, around[i], around, count))
       return refuse(c, "the range of a loop depends on another");
     if (tir_loop_extent(ir, around[i]) < 1) return refuse(c, "a loop of it has no constant length");
-    if (reduces && is_thread(ir, around[i]) && !is_axis(ir, around[i]))
+    if (reduces && tir_is_bound(ir, around[i]) && !is_axis(ir, around[i]))
       return refuse(c, "what is reduced is bound to blocks or virtual threads");
     c->loops[c->count] = around[i];
     c->reduces[c->count++] = reduces;
@@ -118,7 +114,7 @@ static bool look_at(struct crossing *c) {
 
 /* Dimensions of a part are the loops that neither reduce nor are threads. */
 static bool is_dimension(const struct crossing *c, uint32_t i) {
-  return !c->reduces[i] && !is_thread(c->low->ir, c->loops[i]);
+  return !c->reduces[i] && !tir_is_bound(c->low->ir, c->loops[i]);
 }
 
 static void make_parts(struct crossing *c) {
@@ -170,7 +166,7 @@ static tir_stmt copy_loops(struct crossing *c, tir_expr *values, tir_stmt *inner
   for (int dimensions = 0; dimensions < 2; dimensions++)
     for (uint32_t i = 0; i < c->count; i++) {
       struct tir_stmt_node n = *tir_stmt_at(ir, c->loops[i]);
-      if (dimensions ? !is_dimension(c, i) : !is_thread(ir, c->loops[i])) continue;
+      if (dimensions ? !is_dimension(c, i) : !tir_is_bound(ir, c->loops[i])) continue;
       struct tir_var_node v = ir->vars.at[n.loop.var];
       tir_var var = tir_new_var(ir, TIR_VAR_LOOP, v.name, v.type, v.min, v.extent);
       tir_stmt loop = tir_new_loop(ir, var, n.loop.min, n.loop.extent, (enum tir_loop_kind)n.loop_kind);
@@ -220,8 +216,7 @@ static void join_own(struct crossing *c, tir_stmt list) {
 
 static void replace_block(struct crossing *c) {
   struct tir *ir = c->low->ir;
-  tir_stmt test = tir_new_stmt(ir, TIR_IF);
-  tir_as(ir, test, TIR_IF)->test.condition = c->everywhere ? c->everywhere : tir_int(ir, TIR_T_BOOL, 1);
+  tir_stmt test = tir_new_if(ir, c->everywhere ? c->everywhere : tir_int(ir, TIR_T_BOOL, 1));
   join_own(c, test);
   tir_insert_before(ir, c->block, test);
   tir_kill(ir, c->block);
@@ -253,7 +248,7 @@ static tir_stmt join_all(struct crossing *c, const tir_expr *values) {
   args[n++] = tir_int(ir, TIR_T_BOOL, 1);
   for (uint32_t k = 0; k < count; k++) args[n++] = load_part(c, k, values);
   for (uint32_t i = 0; i < c->count; i++)
-    if (c->reduces[i] && is_thread(ir, c->loops[i])) args[n++] = values[i];
+    if (c->reduces[i] && tir_is_bound(ir, c->loops[i])) args[n++] = values[i];
   tir_stmt call = tir_new_stmt(ir, TIR_EVALUATE), attr = lower_new_attr(ir, LOWER_REDUCE, TIR_NONE);
   tir_as(ir, call, TIR_EVALUATE)->evaluate.value =
       tir_call(ir, TIR_T_I32, tir_device_symbol(ir, TIR_ALLREDUCE), args, n);
@@ -281,7 +276,7 @@ static tir_expr storing_thread(struct crossing *c, const tir_expr *values) {
   tir_expr condition = c->where;
   bool own = tir_buffer_memory(ir, c->reduction.buffers[0]) == TIR_THREAD_MEMORY;
   for (uint32_t i = 0; i < c->count && !own; i++)
-    if (c->reduces[i] && is_thread(ir, c->loops[i]))
+    if (c->reduces[i] && tir_is_bound(ir, c->loops[i]))
       condition = tir_and(ir, condition, tir_make(ir, TIR_EQ, values[i], tir_as(ir, c->loops[i], TIR_LOOP)->loop.min));
   return condition;
 }
@@ -293,7 +288,7 @@ static tir_expr over_copies(struct crossing *c, tir_expr e, const tir_expr *valu
   e = tir_subst(ir, e);
   tir_subst_clear(ir);
   for (uint32_t i = 0; i < c->count; i++)
-    if (!c->reduces[i] || is_thread(ir, c->loops[i]))
+    if (!c->reduces[i] || tir_is_bound(ir, c->loops[i]))
       tir_subst_var(ir, tir_as(ir, c->loops[i], TIR_LOOP)->loop.var, values[i]);
   e = tir_subst(ir, e);
   tir_subst_clear(ir);

@@ -4,17 +4,13 @@
  * Keeps: everything else. */
 #include "tir/lower/lower.h"
 
-static bool is_thread(const struct tir *ir, tir_stmt s) {
-  return tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_THREAD_BINDING;
-}
-
 bool lower_threads(struct lowering *low) {
   struct tir *ir = low->ir;
   bool found = false;
   for (tir_stmt s = low->body; s && !found; s = tir_next(ir, s, low->body))
     found = tir_is(ir, s, TIR_BLOCK) && lower_reduces_across_threads(ir, s);
   for (tir_stmt s = low->body; s && found; s = tir_next(ir, s, low->body)) {
-    if (!is_thread(ir, s)) continue;
+    if (!tir_is_bound(ir, s)) continue;
     if (tir_loop_extent(ir, s) != 1)
       lower_note(low, s, "of threads on a CPU, where they would reduce together: it runs in order");
     tir_stmt_at(ir, s)->loop_kind = TIR_SERIAL;

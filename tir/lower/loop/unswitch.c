@@ -222,7 +222,7 @@ static void visit_list(struct versions *v, tir_stmt parent, enum tir_list list) 
 
 static bool has_threads(const struct lowering *low) {
   for (tir_stmt s = low->body; s; s = tir_next(low->ir, s, low->body))
-    if (tir_is(low->ir, s, TIR_LOOP) && tir_stmt_at(low->ir, s)->loop_kind == TIR_THREAD_BINDING) return true;
+    if (tir_is_bound(low->ir, s)) return true;
   return false;
 }
 

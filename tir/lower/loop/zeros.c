@@ -52,19 +52,14 @@ static tir_stmt *find_writers(struct tir *ir, tir_stmt body) {
   return writers;
 }
 
-static tir_expr without_casts(const struct tir *ir, tir_expr e) {
-  while (tir_at(ir, e)->kind == TIR_CAST) e = tir_at(ir, e)->a;
-  return e;
-}
-
 static bool is_zero(const struct tir *ir, tir_expr e) {
-  const struct tir_expr_node *n = tir_at(ir, without_casts(ir, e));
+  const struct tir_expr_node *n = tir_at(ir, tir_without_casts(ir, e));
   return (n->kind == TIR_FLOAT_IMM && n->real == 0) || (n->kind == TIR_INT_IMM && n->imm == 0);
 }
 
 /* The condition without which a value is zero; TIR_NONE: none is known. */
 static tir_expr condition_of(const struct tir *ir, tir_expr value) {
-  const struct tir_expr_node *n = tir_at(ir, without_casts(ir, value));
+  const struct tir_expr_node *n = tir_at(ir, tir_without_casts(ir, value));
   if (n->kind == TIR_SELECT) return is_zero(ir, n->c) ? n->a : TIR_NONE;
   if (n->kind != TIR_CALL || !tir_is_choice(ir, n)) return TIR_NONE;
   const tir_expr *operands = tir_operands(ir, n->operands);
@@ -223,8 +218,7 @@ static double share_above(struct tir *ir, tir_expr e) {
 
 static void wrap_in_test(struct tir *ir, tir_stmt s, tir_expr condition) {
   assert(condition && s);
-  tir_stmt test = tir_new_stmt(ir, TIR_IF);
-  tir_as(ir, test, TIR_IF)->test.condition = condition;
+  tir_stmt test = tir_new_if(ir, condition);
   tir_wrap(ir, s, test);
 }
 
@@ -392,7 +386,7 @@ static void settle_condition(struct tir *ir, tir_stmt attr, tir_stmt store, tir_
 }
 
 static bool has_zero_factor(const struct tir *ir, tir_expr e) {
-  const struct tir_expr_node *n = tir_at(ir, without_casts(ir, e));
+  const struct tir_expr_node *n = tir_at(ir, tir_without_casts(ir, e));
   return is_zero(ir, e) || (n->kind == TIR_MUL && (has_zero_factor(ir, n->a) || has_zero_factor(ir, n->b)));
 }
 

@@ -273,8 +273,7 @@ static tir_stmt surrounded(struct found *f, tir_stmt s, unsigned kinds) {
       around = tir_new_loop(ir, n.loop.var, n.loop.min, n.loop.extent, (enum tir_loop_kind)n.loop_kind);
     } else {
       if (!(kinds & OF_ROWS) && !is_of_lanes(f, f->inner[i])) continue;
-      around = tir_new_stmt(ir, TIR_IF);
-      tir_stmt_at(ir, around)->test.condition = n.test.condition;
+      around = tir_new_if(ir, n.test.condition);
     }
     tir_append(ir, around, TIR_BODY, s);
     s = around;

@@ -233,8 +233,7 @@ static tir_stmt copy_loops(struct tir *ir, const struct nest *nest, tir_buffer r
     s = tir_new_store(ir, n.store.buffer, indices,
                       tir_load(ir, registers, at, tir_buffer_at(ir, registers)->rank, TIR_NONE));
   for (uint32_t i = 0; i < nest->tests; i++) {
-    tir_stmt test = tir_new_stmt(ir, TIR_IF);
-    tir_stmt_at(ir, test)->test.condition = tir_stmt_at(ir, nest->conditions[i])->test.condition;
+    tir_stmt test = tir_new_if(ir, tir_stmt_at(ir, nest->conditions[i])->test.condition);
     tir_append(ir, test, TIR_BODY, s);
     s = test;
   }

@@ -37,11 +37,6 @@ static bool is_constant(const struct tir *ir, tir_expr e) {
   return tir_at(ir, e)->kind == TIR_INT_IMM || tir_at(ir, e)->kind == TIR_FLOAT_IMM;
 }
 
-static bool is_value(const struct tir *ir, tir_expr e, int value) {
-  const struct tir_expr_node *n = tir_at(ir, e);
-  return (n->kind == TIR_INT_IMM && n->imm == value) || (n->kind == TIR_FLOAT_IMM && n->real == value);
-}
-
 /* Whether the reader would not give this node back from an operator between its operands: see reader_fold.c. These
  * divisions are operators of integers only. */
 static bool would_fold(const struct tir *ir, const struct tir_expr_node *n) {
@@ -50,13 +45,15 @@ static bool would_fold(const struct tir *ir, const struct tir_expr_node *n) {
   if (whole && !tir_type_is_int(n->type)) return true;
   if (is_constant(ir, n->a) && is_constant(ir, n->b)) return true;
   switch (n->kind) {
-  case TIR_ADD: return is_value(ir, n->a, 0) || is_value(ir, n->b, 0);
-  case TIR_SUB: return is_value(ir, n->b, 0);
-  case TIR_MUL: return is_value(ir, n->a, 0) || is_value(ir, n->a, 1) || is_value(ir, n->b, 0) || is_value(ir, n->b, 1);
+  case TIR_ADD: return tir_is_number(ir, n->a, 0) || tir_is_number(ir, n->b, 0);
+  case TIR_SUB: return tir_is_number(ir, n->b, 0);
+  case TIR_MUL:
+    return tir_is_number(ir, n->a, 0) || tir_is_number(ir, n->a, 1) || tir_is_number(ir, n->b, 0) ||
+           tir_is_number(ir, n->b, 1);
   case TIR_DIV:
   case TIR_MOD:
   case TIR_FLOORDIV:
-  case TIR_FLOORMOD: return is_value(ir, n->a, 0) || is_value(ir, n->b, 0) || is_value(ir, n->b, 1);
+  case TIR_FLOORMOD: return tir_is_number(ir, n->a, 0) || tir_is_number(ir, n->b, 0) || tir_is_number(ir, n->b, 1);
   case TIR_AND:
   case TIR_OR: return is_constant(ir, n->a) || is_constant(ir, n->b);
   case TIR_MIN:
@@ -216,8 +213,8 @@ void tir_print_sum(struct tir_printer *p, tir_expr a, tir_expr b) {
     n.imm = sum;
     return put_constant(p, &n);
   }
-  if (is_value(ir, a, 0)) return tir_print_value(p, b);
-  if (is_value(ir, b, 0)) return tir_print_value(p, a);
+  if (tir_is_number(ir, a, 0)) return tir_print_value(p, b);
+  if (tir_is_number(ir, b, 0)) return tir_print_value(p, a);
   print_at(p, a, LEVEL_SUM);
   tir_put_n(&p->line, " + ", 3);
   print_at(p, b, LEVEL_PRODUCT);

@@ -357,12 +357,6 @@ static void print_block(struct tir_printer *p, tir_block s) {
   tir_printer_close(p, mark);
 }
 
-static bool contains_block(const struct tir *ir, tir_stmt top) {
-  for (tir_stmt s = tir_next(ir, top, top); s; s = tir_next(ir, s, top))
-    if (tir_is(ir, s, TIR_BLOCK)) return true;
-  return false;
-}
-
 bool tir_root_is_implied(const struct tir *ir, tir_block root) {
   assert(tir_is(ir, root, TIR_BLOCK));
   const struct tir_stmt_node *n = tir_stmt_at(ir, root);
@@ -373,7 +367,7 @@ bool tir_root_is_implied(const struct tir *ir, tir_block root) {
   if (!plain || r->allocs.count) return plain;
   tir_stmt body = n->first[TIR_BODY];
   bool only_block = body && !tir_stmt_at(ir, body)->next && tir_is(ir, body, TIR_BLOCK);
-  return only_block ? tir_block_at(ir, body)->iters.count > 0 : contains_block(ir, root);
+  return only_block ? tir_block_at(ir, body)->iters.count > 0 : tir_contains_block(ir, root);
 }
 
 void tir_print_root(struct tir_printer *p, tir_block root) {

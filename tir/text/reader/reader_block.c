@@ -239,12 +239,6 @@ bool tir_read_block(struct tir_reader *r, uint32_t token) {
 
 /* ---- What is implied ---- */
 
-static bool contains_block(const struct tir *ir, tir_stmt top) {
-  for (tir_stmt s = tir_next(ir, top, top); s; s = tir_next(ir, s, top))
-    if (tir_is(ir, s, TIR_BLOCK)) return true;
-  return false;
-}
-
 /* A root block is written only where it says more than what it allocates: see the printer. */
 static bool needs_root(const struct tir_reader *r, tir_stmt body) {
   const struct tir *ir = r->ir;
@@ -252,7 +246,7 @@ static bool needs_root(const struct tir_reader *r, tir_stmt body) {
   tir_stmt first = tir_stmt_at(ir, body)->first[TIR_BODY];
   if (first && !tir_stmt_at(ir, first)->next && tir_is(ir, first, TIR_BLOCK))
     return tir_block_at(ir, first)->iters.count > 0;
-  return contains_block(ir, body);
+  return tir_contains_block(ir, body);
 }
 
 bool tir_complete_func(struct tir_reader *r) {

@@ -24,7 +24,7 @@ bool tir_reader_check_extent(struct tir_reader *r, uint32_t token, tir_expr exte
 
 static bool check_size(struct tir_reader *r, uint32_t token, tir_type type, const tir_expr *shape, uint32_t rank) {
   assert(rank <= TIR_MOST_RANK);
-  int64_t bytes = ((int64_t)tir_type_bits(type) * tir_type_lanes(type) + 7) / 8;
+  int64_t bytes = tir_type_bytes(type);
   for (uint32_t i = 0; i < rank; i++) {
     if (!tir_is_int(r->ir, shape[i])) continue;
     if (__builtin_mul_overflow(bytes, tir_at(r->ir, shape[i])->imm, &bytes) || bytes > TIR_MOST_BUFFER_BYTES)

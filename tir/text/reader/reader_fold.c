@@ -193,12 +193,6 @@ static int fold_reals(enum tir_kind kind, int bits, double a, double b, double *
   }
 }
 
-/* Whether e is the constant `value`, integer or real. */
-static bool is_value(const struct tir *ir, tir_expr e, int value) {
-  const struct tir_expr_node *n = tir_at(ir, e);
-  return (n->kind == TIR_INT_IMM && n->imm == value) || (n->kind == TIR_FLOAT_IMM && n->real == value);
-}
-
 /* A zero of that sign. */
 static bool is_zero(const struct tir *ir, tir_expr e, bool negative) {
   const struct tir_expr_node *n = tir_at(ir, e);
@@ -210,8 +204,8 @@ static tir_expr fold_neutral_real(const struct tir *ir, enum tir_kind kind, tir_
   switch (kind) {
   case TIR_ADD: return is_zero(ir, a, true) ? b : is_zero(ir, b, true) ? a : TIR_NONE;
   case TIR_SUB: return is_zero(ir, b, false) ? a : TIR_NONE;
-  case TIR_MUL: return is_value(ir, a, 1) ? b : is_value(ir, b, 1) ? a : TIR_NONE;
-  case TIR_DIV: return is_value(ir, b, 1) ? a : TIR_NONE;
+  case TIR_MUL: return tir_is_number(ir, a, 1) ? b : tir_is_number(ir, b, 1) ? a : TIR_NONE;
+  case TIR_DIV: return tir_is_number(ir, b, 1) ? a : TIR_NONE;
   case TIR_MIN:
   case TIR_MAX: return a == b ? a : TIR_NONE;
   default: return TIR_NONE;
@@ -222,26 +216,26 @@ static tir_expr fold_neutral_real(const struct tir *ir, enum tir_kind kind, tir_
 static tir_expr fold_neutral(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
   if (tir_type_is_float(tir_type_of(ir, a))) return fold_neutral_real(ir, kind, a, b);
   switch (kind) {
-  case TIR_ADD: return is_value(ir, a, 0) ? b : is_value(ir, b, 0) ? a : TIR_NONE;
-  case TIR_SUB: return is_value(ir, b, 0) ? a : TIR_NONE;
+  case TIR_ADD: return tir_is_number(ir, a, 0) ? b : tir_is_number(ir, b, 0) ? a : TIR_NONE;
+  case TIR_SUB: return tir_is_number(ir, b, 0) ? a : TIR_NONE;
   case TIR_MUL:
-    if (is_value(ir, a, 1) || is_value(ir, b, 0)) return b;
-    return is_value(ir, b, 1) || is_value(ir, a, 0) ? a : TIR_NONE;
+    if (tir_is_number(ir, a, 1) || tir_is_number(ir, b, 0)) return b;
+    return tir_is_number(ir, b, 1) || tir_is_number(ir, a, 0) ? a : TIR_NONE;
   case TIR_DIV:
-  case TIR_FLOORDIV: return is_value(ir, a, 0) || is_value(ir, b, 1) ? a : TIR_NONE;
+  case TIR_FLOORDIV: return tir_is_number(ir, a, 0) || tir_is_number(ir, b, 1) ? a : TIR_NONE;
   case TIR_MOD:
   case TIR_FLOORMOD:
     if (tir_type_lanes(tir_type_of(ir, a)) > 1 || tir_type_bits(tir_type_of(ir, a)) < 32) return TIR_NONE;
-    if (is_value(ir, a, 0)) return a;
-    return is_value(ir, b, 1) ? tir_int(ir, tir_type_of(ir, a), 0) : TIR_NONE;
+    if (tir_is_number(ir, a, 0)) return a;
+    return tir_is_number(ir, b, 1) ? tir_int(ir, tir_type_of(ir, a), 0) : TIR_NONE;
   case TIR_MIN:
   case TIR_MAX: return a == b ? a : TIR_NONE;
   case TIR_AND:
-    if (is_value(ir, a, 0) || is_value(ir, b, 1)) return a;
-    return is_value(ir, a, 1) || is_value(ir, b, 0) ? b : TIR_NONE;
+    if (tir_is_number(ir, a, 0) || tir_is_number(ir, b, 1)) return a;
+    return tir_is_number(ir, a, 1) || tir_is_number(ir, b, 0) ? b : TIR_NONE;
   case TIR_OR:
-    if (is_value(ir, a, 1) || is_value(ir, b, 0)) return a;
-    return is_value(ir, a, 0) || is_value(ir, b, 1) ? b : TIR_NONE;
+    if (tir_is_number(ir, a, 1) || tir_is_number(ir, b, 0)) return a;
+    return tir_is_number(ir, a, 0) || tir_is_number(ir, b, 1) ? b : TIR_NONE;
   default: return TIR_NONE;
   }
 }
@@ -288,7 +282,7 @@ bool tir_reader_binary(struct tir_reader *r, uint32_t token, enum tir_kind kind,
   else if (is_real_imm(ir, a) && is_real_imm(ir, b))
     folded = fold_reals(kind, tir_type_bits(type), na->real, nb->real, &real, &truth);
   bool division = kind == TIR_DIV || kind == TIR_MOD || kind == TIR_FLOORDIV || kind == TIR_FLOORMOD;
-  if (folded < 0 || (division && is_value(ir, b, 0)))
+  if (folded < 0 || (division && tir_is_number(ir, b, 0)))
     return tir_reader_fail(r, token, MS_TEXT_TYPE, "division by zero");
   if (folded == 2) integer = truth;
   bool compares = kind >= TIR_EQ && kind <= TIR_OR;

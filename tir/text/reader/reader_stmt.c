@@ -276,8 +276,7 @@ static bool read_if(struct tir_reader *r) {
   uint32_t token = r->at++;
   tir_expr condition;
   if (!read_condition(r, &condition)) return false;
-  tir_stmt s = tir_new_stmt(r->ir, TIR_IF);
-  tir_stmt_at(r->ir, s)->test.condition = condition;
+  tir_stmt s = tir_new_if(r->ir, condition);
   bool good = tir_reader_enter(r, token, s) && tir_read_suite(r, s, TIR_BODY);
   r->parent = s;
   r->list = TIR_ELSE;

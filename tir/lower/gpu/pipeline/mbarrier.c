@@ -134,8 +134,7 @@ static tir_expr parity_of(struct pipeline *p, tir_expr iteration, int64_t later)
 /* Takes what `stage` holds, which was appended to what stands around it, under the condition. */
 static void settle(struct tir *ir, tir_stmt stage, tir_expr condition) {
   if (condition) {
-    tir_stmt test = tir_new_stmt(ir, TIR_IF);
-    tir_as(ir, test, TIR_IF)->test.condition = condition;
+    tir_stmt test = tir_new_if(ir, condition);
     tir_wrap(ir, stage, test);
   }
   tir_kill_alone(ir, stage);

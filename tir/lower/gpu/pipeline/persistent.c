@@ -26,8 +26,7 @@ static bool has_barriers(const struct tir *ir, tir_stmt kernel) {
 static int64_t find_tiles(struct pipeline *p) {
   const struct tir *ir = p->low->ir;
   int64_t tiles = 1;
-  for (tir_stmt s = pipeline_kernel(p); tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_THREAD_BINDING;
-       s = tir_stmt_at(ir, s)->first[TIR_BODY]) {
+  for (tir_stmt s = pipeline_kernel(p); tir_is_bound(ir, s); s = tir_stmt_at(ir, s)->first[TIR_BODY]) {
     enum tir_axis axis = tir_loop_axis(ir, s);
     if (!tir_is_block_axis(axis)) continue;
     int64_t extent = tir_loop_extent(ir, s);

@@ -233,8 +233,7 @@ static void do_part(struct pipeline *p, uint32_t part, tir_expr t, tir_expr cond
   tir_subst_clear(ir);
   tir_append(ir, to, TIR_BODY, copy);
   if (condition) {
-    tir_stmt test = tir_new_stmt(ir, TIR_IF);
-    tir_as(ir, test, TIR_IF)->test.condition = condition;
+    tir_stmt test = tir_new_if(ir, condition);
     tir_wrap(ir, copy, test);
   }
   tir_kill_alone(ir, copy);

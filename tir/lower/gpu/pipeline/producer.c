@@ -170,8 +170,7 @@ static tir_expr warp_of(struct tir *ir, const struct lower_threads *t, const str
 }
 
 static tir_stmt new_test(struct tir *ir, tir_expr condition) {
-  tir_stmt test = tir_new_stmt(ir, TIR_IF);
-  tir_as(ir, test, TIR_IF)->test.condition = condition;
+  tir_stmt test = tir_new_if(ir, condition);
   return test;
 }
 
@@ -217,7 +216,7 @@ bool lower_producer(struct lowering *low) {
   struct tir *ir = low->ir;
   for (tir_stmt s = tir_stmt_at(ir, low->body)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) {
     tir_stmt inside;
-    if (!tir_is(ir, s, TIR_LOOP) || tir_stmt_at(ir, s)->loop_kind != TIR_THREAD_BINDING) continue;
+    if (!tir_is_bound(ir, s)) continue;
     lower_threads_of(ir, s, &inside);
     tir_stmt attr = find_producer(ir, inside);
     if (attr) specialize(ir, s, attr);

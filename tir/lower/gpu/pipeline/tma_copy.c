@@ -325,12 +325,6 @@ bool lower_find_tma_copy(struct tir *ir, tir_stmt loop, tir_stmt top, struct low
 
 /* ---- In its place ---- */
 
-static tir_stmt new_if(struct tir *ir, tir_expr condition) {
-  tir_stmt test = tir_new_stmt(ir, TIR_IF);
-  tir_stmt_at(ir, test)->test.condition = condition;
-  return test;
-}
-
 tir_stmt lower_elect(struct tir *ir, tir_stmt loop, tir_stmt s) {
   tir_expr first = TIR_NONE;
   for (tir_stmt p = loop; p; p = tir_stmt_at(ir, p)->parent) {
@@ -339,7 +333,7 @@ tir_stmt lower_elect(struct tir *ir, tir_stmt loop, tir_stmt s) {
     first = tir_and(ir, first, tir_make(ir, TIR_EQ, tir_var_expr(ir, n.loop.var), n.loop.min));
   }
   if (!first) return s;
-  tir_stmt test = new_if(ir, first);
+  tir_stmt test = tir_new_if(ir, first);
   tir_wrap(ir, s, test);
   return test;
 }
