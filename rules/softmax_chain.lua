@@ -1,5 +1,5 @@
 -- Chains of a softmax and the product that reads it, as attention has them: what the rules share that fuse such.
-local nest = msched.load "rules.register_loops"
+local common, nest = msched.load "rules.common", msched.load "rules.register_loops"
 local chain = {}
 
 local MOST_INLINED = 8 -- blocks between the sum of products and what it is fused with
@@ -147,6 +147,11 @@ function chain.find_scores(sch, maximum)
   end
 end
 
+-- The number, from 0, of the block's read of a buffer; nil: it reads none of it.
+function chain.number_of_read(sch, block, buffer)
+  for i, r in ipairs(sch:reads(block)) do if r.buffer == buffer then return i - 1 end end
+end
+
 -- The products of the chain that ends in one of float32, its softmax inlined: the names of maximum and sum, the block
 -- of scores, and of both products the loops of rows, of columns, and the one that reduces; nil: there are none.
 function chain.find_products(sch, product)
@@ -161,6 +166,28 @@ function chain.find_products(sch, product)
   if not depth or not along or #sch:reads(scores) ~= 2 then return nil end
   return {maximum = maximum, sum = sum, scores = scores, row = row, column = column, depth = depth, to = to,
           value = value, along = along}
+end
+
+-- The division at the end, with what follows it element by element, of sums that are transposed first; false: it cannot
+-- stand below the loop.
+function chain.schedule_normalizer(sch, name, sums, around, lanes)
+  local normalize = sch:get_sblock(name .. "_normalize")
+  local consumer = common.only_consumer(sch, normalize)
+  if consumer and sch:can_reverse_inline(consumer) then sch:reverse_compute_inline(consumer) end
+  local read = chain.number_of_read(sch, normalize, sums)
+  if not read or not sch:can_reverse_compute_at(normalize, around) then return false end
+  sch:reverse_compute_at(normalize, around, {preserve_unit_loops = true})
+  local rank = #sch:reads(normalize)[read + 1].shape
+  local copy = nest.laid_out(sch, normalize, read, rank, function(names)
+    local order = nest.others(names, rank - 1, rank)
+    order[#order + 1], order[#order + 2] = names[rank], names[rank - 1]
+    return order
+  end)
+  local loops = {sch:get_loops(normalize)}
+  local _, vector = sch:split(loops[#loops], {msched.rest, lanes})
+  sch:vectorize(vector)
+  for _, b in ipairs {normalize, copy} do sch:annotate(b, "schedule_rule", "None") end
+  return true
 end
 
 return chain

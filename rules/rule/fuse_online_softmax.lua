@@ -130,20 +130,19 @@ local function fused(sch, product, context, vectors, column_tile)
   local done, outer = s:try("fuse_online_softmax", s:get_sblock(maximum), s:get_sblock(sum), s:handle(b),
                             vectors * lanes, column_tile, true)
   if not done or not s:has_block(name .. "_normalize") then return nil end
-  local normalize = s:get_sblock(name .. "_normalize")
+  local loops, sums = {s:get_loops(outer)}, s:reads(s:get_sblock(name .. "_normalize"))[1].buffer
   if not schedule_parts(s, outer, name, counts(vectors, context.target.vector_registers), lanes, column_tile) then
     return nil
   end
-  local loops = {s:get_loops(outer)}
   local around = loops[#loops - 1]
   for _, copy in ipairs(copies) do
     if not s:can_compute_at(copy, around) then return nil end
     s:compute_at(copy, around, {preserve_unit_loops = true})
   end
-  if not s:can_reverse_compute_at(normalize, around) then return nil end
-  s:reverse_compute_at(normalize, around, {preserve_unit_loops = true})
   table.remove(loops)
-  s:parallel(#loops > 1 and s:fuse(loops) or loops[1])
+  local rows = #loops > 1 and s:fuse(loops) or loops[1]
+  s:parallel(rows)
+  if not chain.schedule_normalizer(s, name, sums, rows, lanes) then return nil end
   s:annotate(outer, "schedule_rule", "None")
   return s
 end

@@ -41,10 +41,6 @@ local function pack(sch, block, index, column, depth, rank)
   return copy
 end
 
-local function number_of_read(sch, block, buffer)
-  for i, r in ipairs(sch:reads(block)) do if r.buffer == buffer then return i - 1 end end
-end
-
 -- Copies of the values: in pairs of columns, then transposed, tile by tile, pairs together.
 local function transpose_values(sch, product, index, value, along)
   local column, own, rank = dimensions(sch, product, index, along, value)
@@ -52,7 +48,7 @@ local function transpose_values(sch, product, index, value, along)
     local j = names[column]
     return names_and(nest.others(names, column, own), j .. " // " .. PAIR, names[own], j .. " % " .. PAIR)
   end)
-  local read = number_of_read(sch, product, sch:writes(paired)[1].buffer)
+  local read = chain.number_of_read(sch, product, sch:writes(paired)[1].buffer)
   local turned = nest.laid_out(sch, product, read, rank + 1, function(names)
     local j, d, p = names[rank - 1], names[rank], names[rank + 1]
     return names_and(nest.others(names, rank - 1, rank, rank + 1), d .. " // " .. SIDE, j .. " // " .. SIDE,
@@ -129,7 +125,7 @@ local function schedule_parts(sch, name, parts, lanes)
   for i = 1, #parts - 7 do chain.put_last(sch, parts[i], (chain.matrix_loops(sch, parts[i]))) end
   sch:unsafe_set_dtype(weights, 0, "bfloat16")
   for _, b in ipairs {weights, product, product_carry} do chain.put_last(sch, b, (sch:get_loops(b))) end
-  local read = number_of_read(sch, product, sch:writes(weights)[1].buffer)
+  local read = chain.number_of_read(sch, product, sch:writes(weights)[1].buffer)
   local rank = read and #sch:reads(product)[read + 1].shape
   if read ~= 0 then return false end
   pack(sch, product, read, rank, rank - 1, rank)
@@ -149,25 +145,6 @@ local function schedule_parts(sch, name, parts, lanes)
   end
   chain.reduce_rows(sch, maximum)
   chain.reduce_rows(sch, sum)
-  return true
-end
-
--- The division at the end, with what follows it element by element, of sums that are transposed first.
-local function schedule_normalizer(sch, name, sums, around, lanes)
-  local normalize = sch:get_sblock(name .. "_normalize")
-  local consumer = common.only_consumer(sch, normalize)
-  if consumer and sch:can_reverse_inline(consumer) then sch:reverse_compute_inline(consumer) end
-  local read = number_of_read(sch, normalize, sums)
-  if not read or not sch:can_reverse_compute_at(normalize, around) then return false end
-  sch:reverse_compute_at(normalize, around, {preserve_unit_loops = true})
-  local rank = #sch:reads(normalize)[read + 1].shape
-  local copy = nest.laid_out(sch, normalize, read, rank, function(names)
-    return names_and(nest.others(names, rank - 1, rank), names[rank], names[rank - 1])
-  end)
-  local loops = {sch:get_loops(normalize)}
-  local _, vector = sch:split(loops[#loops], {msched.rest, lanes})
-  sch:vectorize(vector)
-  for _, b in ipairs {normalize, copy} do sch:annotate(b, "schedule_rule", "None") end
   return true
 end
 
@@ -191,7 +168,7 @@ local function fused(sch, product, vectors, columns)
   local rows = #loops > 1 and s:fuse(loops) or loops[1]
   s:parallel(rows)
   if not schedule_parts(s, name, parts, SIDE) then return nil end
-  if not schedule_normalizer(s, name, sums[1].buffer, rows, SIDE) then return nil end
+  if not chain.schedule_normalizer(s, name, sums[1].buffer, rows, SIDE) then return nil end
   schedule_values(s, paired, turned)
   for _, block in ipairs {outer, queries} do s:annotate(block, "schedule_rule", "None") end
   return s

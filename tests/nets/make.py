@@ -7,11 +7,12 @@ import sys
 import numpy as np
 from onnx import TensorProto, checker, helper, numpy_helper, save
 
-OPSET = 17
+OPSET, FUSED_OPSET, MICROSOFT = 17, 23, "com.microsoft"  # FUSED_OPSET: ONNX has Attention since then
 
 
 class Net:
     """A graph that grows: each method adds nodes and gives the name of what they make."""
+    opset = OPSET
 
     def __init__(self, name):
         self.name, self.nodes, self.constants, self.inputs, self.outputs = name, [], [], [], []
@@ -55,7 +56,8 @@ class Net:
             for names in (node.input, node.output):
                 names[:] = [self.renamed.get(n, n) for n in names]
         graph = helper.make_graph(self.nodes, self.name, self.inputs, self.outputs, self.constants)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8, producer_name="msched")
+        opsets = [helper.make_opsetid(d, 1 if d else self.opset) for d in sorted({"", *(n.domain for n in self.nodes)})]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=8 if self.opset == OPSET else 10, producer_name="msched")
         checker.check_model(model)
         save(model, os.path.join(folder, self.name + ".onnx"))
 
@@ -292,6 +294,25 @@ def gpt(name, past=0, places=64, layers=6, width=384, count=6):
     return net
 
 
+# ---- Attention alone -------------------------------------------------------------------------------------------------
+
+ATTENTIONS = ((1, 8, 1024, 64, 0), (1, 12, 128, 64, 0), (1, 8, 512, 128, 1), (4, 8, 256, 32, 0), (1, 4, 2048, 64, 0))
+
+
+def attention(name, batch, heads, places, width, causal, joined):
+    """One fused operator: joined: MultiHeadAttention of onnxruntime's, heads side by side; else ONNX's, a head's rows together."""
+    net = Net(name)
+    shape = [batch, places, heads * width] if joined else [batch, heads, places, width]
+    inputs = [net.input(s, shape) for s in ("query", "key", "value")]
+    if joined:
+        y = net.node("MultiHeadAttention", *inputs, domain=MICROSOFT, num_heads=heads, unidirectional=causal)
+    else:
+        net.opset = FUSED_OPSET
+        y = net.node("Attention", *inputs, is_causal=causal)
+    net.output("sums", y, shape)
+    return net
+
+
 NETWORKS = {
     "lenet": lenet, "resnet50": resnet50, "mobilenet_v2": mobilenet_v2, "resnet3d18": resnet3d18, "dcgan": dcgan,
     "bert": bert, "bert_parts": lambda name: bert(name, parts=True),
@@ -301,6 +322,10 @@ NETWORKS = {
     "resnet50_int8": resnet50_int8, "bert_int8": lambda name: bert(name, kind=Quantized),
     "bert_tiny_int8": lambda name: bert(name, layers=2, width=128, count=2, kind=Quantized),
 }
+for b, h, p, w, causal in ATTENTIONS:
+    for joined in (0, 1):
+        name = "attention_%dx%dx%dx%d%s%s" % (b, h, p, w, "_causal" * causal, "_joined" * joined)
+        NETWORKS[name] = lambda name, of=(b, h, p, w, causal, joined): attention(name, *of)
 
 
 def main(folder, names):
