@@ -184,6 +184,8 @@ function chain.schedule_normalizer(sch, name, sums, around, lanes)
     return order
   end)
   local loops = {sch:get_loops(normalize)}
+  local some = sch:split(loops[#loops - 1], {msched.rest, lanes})
+  sch:compute_at(copy, some, {preserve_unit_loops = true})
   local _, vector = sch:split(loops[#loops], {msched.rest, lanes})
   sch:vectorize(vector)
   for _, b in ipairs {normalize, copy} do sch:annotate(b, "schedule_rule", "None") end

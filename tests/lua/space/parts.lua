@@ -267,6 +267,17 @@ function tests.fuse_online_softmax()
     local kernel = ms.build(sch:func(), {reference = func})
     assert(kernel:check() < 1e-5 and #kernel:notes() == 0, table.concat(kernel:notes(), "; "))
   end
+  -- Copies that put rows last, and the one of the sums that puts them back, go square by square.
+  local wide, squares = "llvm -mcpu=x86-64-v4 -num-cores=1", attention(64, 64, 64, {})
+  for _, sch in ipairs {table.unpack(sketches(squares, ms.target(wide), {rules = {"auto_inline", "fuse_online_softmax"},
+                                              fuse_online_softmax = {vectors = {4}, columns = {64}}}), 2)} do
+    ms.with_folder(function(folder)
+      ms.build(sch:func(), {target = wide}):export(folder .. "/squares.s")
+      local file <close> = assert(io.open(folder .. "/squares.s"))
+      local text = file:read "a"
+      assert(not text:find "scatter" and not text:find "gather" and text:find "vscalefps" and text:find "vperm")
+    end)
+  end
   -- As networks have it: dimensions that are reduced stay, as 1, and batches are of 1.
   local Q, K = te.placeholder({1, 2, 32, 8}, "float32", "Q"), te.placeholder({1, 2, 8, 24}, "float32", "K")
   local one, r1, r2, r3, r4 = te.const(0, "int32"), te.reduce_axis(8, "r1"), te.reduce_axis(24, "r2"),
