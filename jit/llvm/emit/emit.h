@@ -32,6 +32,9 @@ struct emit_steps {
     tir_expr index;
     int64_t apart, lines;       /* bytes from one iteration to the next; lines that are read of each */
   } fetched[EMIT_MOST_FETCHED]; /* ahead */
+  bool sums;                    /* no store of the loop moves with it */
+  uint32_t strips;
+  struct emit_fetched strip[EMIT_MOST_FETCHED]; /* parts of packed operands that are fetched ahead */
 };
 
 struct emit {
@@ -99,6 +102,8 @@ LLVMValueRef emit_stepped_address(struct emit *e, tir_buffer buffer, tir_expr in
  * the hardware would not. */
 void emit_note_load(struct emit *e, tir_buffer buffer, tir_expr index, uint64_t bytes);
 void emit_fetch_ahead(struct emit *e);
+/* Whether all stores of such a loop are to the same places in each iteration. */
+bool emit_is_sum(const struct emit *e, tir_loop loop);
 /* At the end of an iteration: what steps goes on. */
 void emit_advance(struct emit *e, struct emit_steps *s);
 /* emit_math.c */

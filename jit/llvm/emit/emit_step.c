@@ -132,16 +132,59 @@ static const uint64_t LEAST_BUFFER = 128 * 1024;               /* bytes: less is
 /* AMD's Zen fetches such rows well enough by itself: on Zen 5 others' products were 1.3 times as fast without. */
 static bool gains_by_fetching(const struct jit_target *target) { return strncmp(target->cpu, "znver", 5) != 0; }
 
-void emit_note_load(struct emit *e, tir_buffer buffer, tir_expr index, uint64_t bytes) {
+static void note_row(struct emit *e, tir_buffer buffer, tir_expr index, uint64_t bytes) {
   struct emit_steps *s = e->steps;
   int64_t step, apart, size = (int64_t)emit_type_bytes(tir_buffer_at(e->ir, buffer)->type);
-  if (!s || s->fetches == EMIT_MOST_FETCHED || !gains_by_fetching(e->target)) return;
-  if (tir_allocation_bytes(e->ir, buffer) < LEAST_BUFFER) return;
+  if (s->fetches == EMIT_MOST_FETCHED) return;
   if (!find_step(e, index, s->var, &step) || __builtin_mul_overflow(step, size, &apart)) return;
   if (apart < LEAST_APART || apart > MOST_APART) return;
   for (uint32_t i = 0; i < s->fetches; i++)
     if (s->fetched[i].buffer == buffer && s->fetched[i].index == index) return;
   s->fetched[s->fetches++] = (struct emit_fetched){buffer, index, apart, (int64_t)(bytes + LINE - 1) / LINE};
+}
+
+/* An operand that was packed for a sum is read in strips, one after another, each once for every tile that needs it.
+ * The hardware sees the same strip again and again, and no stream that goes on with the next one. So each iteration
+ * fetches what the next strip has in its place, or what is so many bytes further on in a long strip. */
+static const int64_t LEAST_STRIP = 1024, MOST_STRIP_AHEAD = 16384; /* bytes */
+
+bool emit_is_sum(const struct emit *e, tir_loop loop) {
+  tir_var v = tir_stmt_at(e->ir, loop)->loop.var;
+  for (tir_stmt s = tir_next(e->ir, loop, loop); s; s = tir_next(e->ir, s, loop)) {
+    if (!tir_is(e->ir, s, TIR_STORE)) continue;
+    tir_expr index = tir_operands(e->ir, tir_stmt_at(e->ir, s)->store.indices)[0];
+    if (tir_at(e->ir, index)->kind == TIR_RAMP) index = tir_at(e->ir, index)->a;
+    int64_t step;
+    if (!find_step(e, index, v, &step) || step) return false;
+  }
+  return true;
+}
+
+/* The innermost loop that changes an index, by so many bytes an iteration; NULL: it is not known. */
+static struct emit_steps *stepping(const struct emit *e, tir_buffer buffer, tir_expr index, int64_t *apart) {
+  int64_t step, size = (int64_t)emit_type_bytes(tir_buffer_at(e->ir, buffer)->type);
+  for (struct emit_steps *s = e->steps; s; s = s->outer) {
+    if (!find_step(e, index, s->var, &step) || __builtin_mul_overflow(step, size, apart)) return NULL;
+    if (*apart) return s;
+  }
+  return NULL;
+}
+
+static void note_strip(struct emit *e, tir_buffer buffer, tir_expr index, uint64_t bytes) {
+  int64_t apart;
+  struct emit_steps *s = stepping(e, buffer, index, &apart);
+  if (!s || !s->sums || s->strips == EMIT_MOST_FETCHED) return;
+  if (apart < LINE || apart >= LEAST_APART || apart * s->extent < LEAST_STRIP) return;
+  for (uint32_t i = 0; i < s->strips; i++)
+    if (s->strip[i].buffer == buffer && s->strip[i].index == index) return;
+  s->strip[s->strips++] = (struct emit_fetched){buffer, index, apart, (int64_t)(bytes + LINE - 1) / LINE};
+}
+
+void emit_note_load(struct emit *e, tir_buffer buffer, tir_expr index, uint64_t bytes) {
+  if (!e->steps || buffer == e->stored || !gains_by_fetching(e->target)) return;
+  if (tir_allocation_bytes(e->ir, buffer) < LEAST_BUFFER) return;
+  note_row(e, buffer, index, bytes);
+  note_strip(e, buffer, index, bytes);
 }
 
 static void fetch_line(struct emit *e, LLVMValueRef at, int64_t distance) {
@@ -162,14 +205,26 @@ static void fetch(struct emit *e, const struct emit_fetched *f, int64_t ahead) {
   for (int64_t line = 0; at && line < f->lines; line++) fetch_line(e, at, constant + f->apart * ahead + line * LINE);
 }
 
-void emit_fetch_ahead(struct emit *e) {
-  const struct emit_steps *s = e->steps;
+static void fetch_strips(struct emit *e, const struct emit_steps *s) {
+  for (uint32_t i = 0; i < s->strips; i++) {
+    int64_t most = MOST_STRIP_AHEAD / s->strip[i].apart;
+    fetch(e, &s->strip[i], s->extent < most ? s->extent : most);
+  }
+}
+
+static void fetch_rows(struct emit *e, const struct emit_steps *s) {
   int64_t lines = 0;
-  for (uint32_t i = 0; s && i < s->fetches; i++) lines += s->fetched[i].lines;
+  for (uint32_t i = 0; i < s->fetches; i++) lines += s->fetched[i].lines;
   if (!lines || lines > LINES_AHEAD) return;
   int64_t ahead = LINES_AHEAD / lines < MOST_AHEAD ? LINES_AHEAD / lines : MOST_AHEAD;
   if (s->extent < 2 * ahead) return; /* more than half would be in vain */
   for (uint32_t i = 0; i < s->fetches; i++) fetch(e, &s->fetched[i], ahead);
+}
+
+void emit_fetch_ahead(struct emit *e) {
+  if (!e->steps) return;
+  fetch_strips(e, e->steps);
+  fetch_rows(e, e->steps);
 }
 
 void emit_advance(struct emit *e, struct emit_steps *s) {

@@ -60,6 +60,7 @@ static void emit_loop(struct emit *e, tir_loop loop) {
   struct emit_steps steps = {.outer = outer, .var = s.loop.var, .min = min, .before = before, .body = body};
   steps.extent = tir_loop_extent(e->ir, loop);
   e->steps = emit_is_stepped(e, loop) ? &steps : NULL;
+  steps.sums = e->steps && emit_is_sum(e, loop);
   emit_list(e, s.first[TIR_BODY]);
   emit_fetch_ahead(e);
   e->steps = outer;

@@ -87,8 +87,13 @@ ms.schedule(threads):build {target = "native -num-cores=4"}:export(folder .. "/t
 write("reopen.c", reopen)
 assert(os.execute("cd " .. folder .. " && cc -std=gnu11 -Wall -Wextra -Werror -o reopen reopen.c -ldl && ./reopen"))
 
--- Rows of B that lie far apart are fetched ahead; rows that follow one another, a small B
--- and a short loop are not.
+local function read(name)
+  local file <close> = assert(io.open(folder .. "/" .. name))
+  return file:read "a"
+end
+
+-- Rows of B that lie far apart are fetched ahead, and strips of rows that follow one another; a small B and a short
+-- loop are not.
 local te = ms.te
 local function fetches(rows, depth, columns, vector, target)
   local A = te.placeholder({rows, depth}, "float32", "A")
@@ -105,19 +110,22 @@ local function fetches(rows, depth, columns, vector, target)
   assert(sch:build():check() < 1e-4)
   local text_of = target or "llvm -mcpu=x86-64-v4 -num-cores=1"
   ms.build(sch:func(), {target = text_of, load = false}):export(folder .. "/fetched.s")
-  local file = assert(io.open(folder .. "/fetched.s"))
-  local text = file:read "a"
-  file:close()
+  local text = read "fetched.s"
   local _, count = text:gsub(text_of:find "aarch64" and "\tprfm\t" or "\tprefetcht0\t", "")
   return count
 end
 for _, columns in ipairs {16, 32, 64} do
   assert(fetches(4, 256, 512, columns) >= columns // 16, "vectors of " .. columns)
 end
-assert(fetches(4, 2048, 32, 32) == 0, "rows that follow one another")
+for _, columns in ipairs {16, 32, 64} do
+  assert(fetches(4, 4096, columns, columns) >= columns // 16, "rows that follow one another")
+end
+assert(fetches(4, 512, 32, 32) == 0, "a small matrix of such rows")
 assert(fetches(4, 48, 512, 32) == 0, "a small matrix")
 assert(fetches(4, 24, 2048, 32) == 0, "a short loop")
-assert(fetches(4, 256, 512, 32, "llvm -mcpu=znver4 -num-cores=1") == 0, "Zen does it by itself")
+for _, columns in ipairs {32, 512} do
+  assert(fetches(4, 4096, columns, 32, "llvm -mcpu=znver4 -num-cores=1") == 0, "Zen does it by itself")
+end
 assert(fetches(4, 256, 512, 32, "llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-v1 -num-cores=1") > 0)
 
 refuses("suffix", function() ms.schedule(sum "sum"):build():export(folder .. "/kernel.cc") end)
