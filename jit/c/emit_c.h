@@ -130,6 +130,9 @@ struct c_type emit_c_stored(tir_type t, int width); /* as in memory: floats of 1
 const char *emit_c_helper(struct emit_c *e, const char *name, struct c_type t, const char *word, char out[64]);
 /* Whether a function of this name is still to be written into `helpers`: once. */
 bool emit_c_needs(struct emit_c *e, const char *name);
+const char *emit_c_short_word(tir_type t); /* "bfloat" or "half", of a float of 16 bits */
+/* The helper function of so many float32 that `what`, "of", "to" or "round", and that word name. */
+const char *emit_c_short_helper(struct emit_c *e, const char *what, tir_type t, int width, char out[64]);
 const char *emit_c_conversion(struct emit_c *e, struct c_type from, struct c_type to, char out[64]); /* saturating */
 
 /* emit_index.c */

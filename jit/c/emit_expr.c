@@ -7,7 +7,6 @@
 
 static int lanes_of(const struct emit_c *e, tir_expr x) { return tir_type_lanes(tir_type_of(e->ir, x)); }
 static bool is_bool(tir_type t) { return tir_type_code(t) == TIR_BOOL; }
-static const char *short_word(tir_type t) { return tir_type_code(t) == TIR_BFLOAT ? "bfloat" : "half"; }
 
 /* ---- Truth ---- */
 
@@ -272,15 +271,14 @@ static bool is_extreme_of(const struct emit_c *e, tir_expr x, tir_type t) {
 /* To floats of 16 bits, of what a float holds exactly (tir/lower/legalize.c). */
 static void cast_to_short(struct emit_c *e, tir_expr x, tir_type to, struct c_chunk c) {
   tir_type from = tir_type_of(e->ir, x);
-  char round[64], helper[64];
+  char helper[64];
   struct c_type f = {TIR_FLOAT, 32, c.width};
   assert(tir_type_is_float(from) && tir_type_bits(from) <= 32);
   if (is_extreme_of(e, x, to)) {
     emit_c_value(e, x, c);
     return;
   }
-  snprintf(round, sizeof round, "round_%s", short_word(to));
-  fprintf(e->out, "%s(", emit_c_helper(e, round, f, NULL, helper));
+  fprintf(e->out, "%s(", emit_c_short_helper(e, "round", to, c.width, helper));
   convert(e, x, emit_c_type(e, from, c.width), f, c);
   fputc(')', e->out);
 }

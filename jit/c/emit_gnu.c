@@ -71,12 +71,10 @@ static void write_inner(struct emit_c *e) {
 static void scalar_argument(struct emit_c *e, tir_type t, uint32_t i) {
   char type[32];
   char helper[64];
-  struct c_type f = {TIR_FLOAT, 32, 1};
   if (tir_type_code(t) == TIR_HANDLE)
     fprintf(e->out, "*(void **)args[%u], ", i);
   else if (tir_type_is_short(t))
-    fprintf(e->out, "%s(*(const uint16_t *)args[%u]), ",
-            emit_c_helper(e, tir_type_code(t) == TIR_BFLOAT ? "of_bfloat" : "of_half", f, NULL, helper), i);
+    fprintf(e->out, "%s(*(const uint16_t *)args[%u]), ", emit_c_short_helper(e, "of", t, 1, helper), i);
   else
     fprintf(e->out, "*(const %s *)args[%u], ", emit_c_type_name(e, emit_c_stored(t, 1), type), i);
 }

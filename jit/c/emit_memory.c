@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-static const char *short_word(tir_type t) { return tir_type_code(t) == TIR_BFLOAT ? "bfloat" : "half"; }
-
 void emit_c_buffer(struct emit_c *e, tir_buffer b) {
   assert(tir_is_buffer(e->ir, b));
   if (e->buffers[b])
@@ -221,11 +219,9 @@ void emit_c_load(struct emit_c *e, tir_expr load, struct c_chunk c) {
     scalar.type = tir_type_with_lanes(n->type, 1);
     struct c_type t =
         tir_type_is_short(n->type) ? (struct c_type){TIR_FLOAT, 32, c.width} : emit_c_stored(n->type, c.width);
-    char helper[64], of[64];
+    char helper[64];
     fprintf(e->out, "%s(", emit_c_helper(e, "splat", t, NULL, helper));
-    t.width = 1;
-    snprintf(of, sizeof of, "of_%s", short_word(n->type));
-    if (tir_type_is_short(n->type)) fprintf(e->out, "%s(", emit_c_helper(e, of, t, NULL, helper));
+    if (tir_type_is_short(n->type)) fprintf(e->out, "%s(", emit_c_short_helper(e, "of", n->type, 1, helper));
     load_raw(e, &scalar, one, C_SCALAR);
     fputs(tir_type_is_short(n->type) ? "))" : ")", e->out);
     return;
@@ -234,10 +230,9 @@ void emit_c_load(struct emit_c *e, tir_expr load, struct c_chunk c) {
     load_raw(e, n, index, c);
     return;
   }
-  char of[64], helper[64], type[32];
-  struct c_type f = {TIR_FLOAT, 32, c.width}, bits = {TIR_UINT, 32, c.width};
-  snprintf(of, sizeof of, "of_%s", short_word(n->type));
-  fprintf(e->out, "%s(", emit_c_helper(e, of, f, NULL, helper));
+  char helper[64], type[32];
+  struct c_type bits = {TIR_UINT, 32, c.width};
+  fprintf(e->out, "%s(", emit_c_short_helper(e, "of", n->type, c.width, helper));
   if (c.width > 1) fputs("__builtin_convertvector(", e->out);
   load_raw(e, n, index, c);
   if (c.width > 1) fprintf(e->out, ", %s)", emit_c_type_name(e, bits, type));
@@ -248,12 +243,10 @@ void emit_c_load(struct emit_c *e, tir_expr load, struct c_chunk c) {
 
 /* The value as it stands in memory. */
 static void stored_value(struct emit_c *e, tir_expr value, tir_type type, struct c_chunk c) {
-  char to[64], helper[64], name[32];
+  char helper[64], name[32];
   struct c_type stored = emit_c_stored(type, c.width);
   if (tir_type_is_short(type)) {
-    struct c_type f = {TIR_FLOAT, 32, c.width};
-    snprintf(to, sizeof to, "to_%s", short_word(type));
-    emit_c_helper(e, to, f, NULL, helper);
+    emit_c_short_helper(e, "to", type, c.width, helper);
     emit_c_type_name(e, stored, name);
     if (c.width > 1)
       fprintf(e->out, "__builtin_convertvector(%s(", helper);

@@ -274,6 +274,14 @@ const char *emit_c_helper(struct emit_c *e, const char *name, struct c_type t, c
   return out;
 }
 
+const char *emit_c_short_word(tir_type t) { return tir_type_code(t) == TIR_BFLOAT ? "bfloat" : "half"; }
+
+const char *emit_c_short_helper(struct emit_c *e, const char *what, tir_type t, int width, char out[64]) {
+  char name[16];
+  snprintf(name, sizeof name, "%s_%s", what, emit_c_short_word(t));
+  return emit_c_helper(e, name, (struct c_type){TIR_FLOAT, 32, width}, NULL, out);
+}
+
 /* A float outside the integer's range saturates, NaN becomes 0. */
 const char *emit_c_conversion(struct emit_c *e, struct c_type from, struct c_type to, char out[64]) {
   char from_name[32], to_name[32], from_type[32], to_type[32];

@@ -300,13 +300,12 @@ static tir_stmt bind_axes(struct emit_c *e, tir_stmt loop, struct launch *launch
 
 /* Scalars of 16 bits come as their bits: the host has no conversion of theirs. */
 static void widen_scalars(struct emit_c *e, const struct tir_captures *c) {
-  struct c_type f = {TIR_FLOAT, 32, 1};
   char helper[64];
   for (uint32_t i = c->buffers; i < c->buffers + c->vars; i++) {
     tir_var v = tir_at(e->ir, c->at[i])->ref;
     tir_type t = e->ir->vars.at[v].type;
     if (!tir_type_is_short(t)) continue;
-    emit_c_helper(e, tir_type_code(t) == TIR_BFLOAT ? "of_bfloat" : "of_half", f, NULL, helper);
+    emit_c_short_helper(e, "of", t, 1, helper);
     emit_c_line(e, "const float %s = %s(ms_%s);", e->vars[v], helper, e->vars[v]);
   }
 }

@@ -35,6 +35,11 @@ bool emit_c_is_text(const struct emit_c *e, tir_expr x, const char *text);
 bool emit_cuda_is_aligned(const struct emit_c *e, tir_expr index); /* of a run; a buffer of vectors: of such */
 void emit_cuda_note_bound(struct emit_c *e);                       /* into e->bound, to be freed */
 /* emit_mma.c: the same, of mma.sync */
+struct emit_cuda_element {
+  tir_type type;
+  const char *name, *sum; /* in PTX */
+};
+const struct emit_cuda_element *emit_cuda_element_of(tir_type type); /* of operands; NULL: it takes none of that type */
 bool emit_c_mma_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements);
 const char *emit_c_matrices(struct emit_c *e, bool transposed); /* the function that loads four matrices */
 /* Elements of fragments that lanes hold, of wgmma, too: one, and what sets it. */

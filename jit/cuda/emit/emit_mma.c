@@ -8,14 +8,11 @@
 
 enum { REGISTERS = 4, SUMS = TIR_MMA_SIDE * TIR_MMA_SIDE / TIR_WARP };
 
-static const struct element {
-  tir_type type;
-  const char *name, *sum; /* in PTX */
-} elements[] = {{TIR_TYPE(TIR_FLOAT, 16, 1), "f16", "f32"},
-                {TIR_TYPE(TIR_BFLOAT, 16, 1), "bf16", "f32"},
-                {TIR_TYPE(TIR_FLOAT, 32, 1), "tf32", "f32"},
-                {TIR_TYPE(TIR_INT, 8, 1), "s8", "s32"},
-                {TIR_TYPE(TIR_UINT, 8, 1), "u8", "s32"}};
+static const struct emit_cuda_element elements[] = {{TIR_TYPE(TIR_FLOAT, 16, 1), "f16", "f32"},
+                                                    {TIR_TYPE(TIR_BFLOAT, 16, 1), "bf16", "f32"},
+                                                    {TIR_TYPE(TIR_FLOAT, 32, 1), "tf32", "f32"},
+                                                    {TIR_TYPE(TIR_INT, 8, 1), "s8", "s32"},
+                                                    {TIR_TYPE(TIR_UINT, 8, 1), "u8", "s32"}};
 
 /* What accumulators are in C and in asm; NULL: there are none of that type. */
 static const char *sum_type(tir_type type, char *constraint) {
@@ -24,7 +21,7 @@ static const char *sum_type(tir_type type, char *constraint) {
   return real ? "float" : type == TIR_T_I32 ? "int32_t" : NULL;
 }
 
-static const struct element *element_of(tir_type type) {
+const struct emit_cuda_element *emit_cuda_element_of(tir_type type) {
   for (size_t i = 0; i < sizeof elements / sizeof *elements; i++)
     if (elements[i].type == type) return &elements[i];
   return NULL;
@@ -37,7 +34,7 @@ bool emit_c_mma_fragment(struct emit_c *e, tir_buffer buffer, uint64_t count) {
   if (!tir_mma_operand_of(e->ir, buffer, &operand)) return false;
   tir_type type = tir_buffer_at(e->ir, buffer)->type;
   bool is_sum = operand == TIR_MMA_C;
-  const char *of = is_sum ? sum_type(type, &constraint) : element_of(type) ? "uint32_t" : NULL;
+  const char *of = is_sum ? sum_type(type, &constraint) : emit_cuda_element_of(type) ? "uint32_t" : NULL;
   if (!of) return false;
   uint64_t held = (uint64_t)TIR_MMA_SIDE * (is_sum ? TIR_MMA_SIDE : (unsigned)tir_mma_depth(tir_type_bits(type)));
   uint64_t registers = (count + held - 1) / held * (is_sum ? SUMS : REGISTERS);
@@ -87,7 +84,7 @@ static struct tir_mma_place origin_of(enum tir_mma_operand operand, int bits, in
  * what one group of lanes holds; others are transposed on their way, which is for elements of 16 bits. */
 static const char *load_function(struct emit_c *e, enum tir_mma_operand operand, tir_type type, bool by_columns,
                                  const char *swizzle, char name[64]) {
-  const struct element *of = element_of(type);
+  const struct emit_cuda_element *of = emit_cuda_element_of(type);
   assert(of && (operand == TIR_MMA_A || operand == TIR_MMA_B));
   int bits = tir_type_bits(type);
   bool transposed = operand == TIR_MMA_B && !by_columns;
@@ -144,8 +141,8 @@ static const char *store_function(struct emit_c *e, tir_type type, char name[64]
 }
 
 /* d += a * b, eight columns: d has four registers, a four, b two. */
-static void half_function(struct emit_c *e, const struct element *of, const char *sum, char constraint, int depth,
-                          const char *name) {
+static void half_function(struct emit_c *e, const struct emit_cuda_element *of, const char *sum, char constraint,
+                          int depth, const char *name) {
   if (!emit_c_needs(e, name)) return;
   fprintf(e->helpers, "MS_PTX(void, %s, (%s *d, const uint32_t *a, const uint32_t *b)) {\n", name, sum);
   fprintf(e->helpers,
@@ -159,7 +156,7 @@ static void half_function(struct emit_c *e, const struct element *of, const char
 }
 
 static const char *multiply_function(struct emit_c *e, tir_type input, tir_type output, char name[64]) {
-  const struct element *of = element_of(input);
+  const struct emit_cuda_element *of = emit_cuda_element_of(input);
   char constraint, half[64];
   const char *sum = sum_type(output, &constraint);
   int depth = tir_mma_depth(tir_type_bits(input));
@@ -183,7 +180,7 @@ static tir_type operand_type(struct emit_c *e, tir_expr arg, enum tir_mma_operan
   char constraint;
   if (n->kind == TIR_DATA && tir_mma_operand_of(e->ir, n->ref, &operand) && operand == expected) {
     tir_type type = tir_buffer_at(e->ir, n->ref)->type;
-    if (operand == TIR_MMA_C ? sum_type(type, &constraint) != NULL : element_of(type) != NULL) return type;
+    if (operand == TIR_MMA_C ? sum_type(type, &constraint) != NULL : emit_cuda_element_of(type) != NULL) return type;
   }
   emit_c_refuse(e, "a call of mma has a pointer to no fragment that CUDA has");
   return TIR_T_VOID;
@@ -300,9 +297,9 @@ static const char *pair_function(struct emit_c *e, bool puts) {
   return puts ? "ms_mma_put(" : "ms_mma_get(";
 }
 
-/* The fragment of which a lane's elements are touched: accumulators, or an operand a of 16 bits, which *code says the
- * type of. False: refused. */
-static bool find_elements(struct emit_c *e, tir_expr data, bool *is_short, enum tir_code *code) {
+/* The fragment of which a lane's elements are touched, and their type: accumulators, or an operand a of 16 bits.
+ * False: refused. */
+static bool find_elements(struct emit_c *e, tir_expr data, bool *is_short, tir_type *type) {
   const struct tir_expr_node *n = tir_at(e->ir, data);
   enum tir_mma_operand operand = TIR_MMA_B;
   enum tir_memory_scope scope = n->kind == TIR_DATA ? tir_memory_scope_of(e->ir, n->ref) : TIR_SCOPE_OTHER;
@@ -311,11 +308,11 @@ static bool find_elements(struct emit_c *e, tir_expr data, bool *is_short, enum 
   else if (n->kind == TIR_DATA)
     tir_mma_operand_of(e->ir, n->ref, &operand);
   bool known = operand != TIR_MMA_B;
-  tir_type type = known ? tir_buffer_at(e->ir, n->ref)->type : TIR_T_VOID;
   char constraint;
+  *type = known ? tir_buffer_at(e->ir, n->ref)->type : TIR_T_VOID;
   *is_short = known && operand == TIR_MMA_A;
-  *code = tir_type_code(type);
-  if (known && (*is_short ? element_of(type) && tir_type_bits(type) == 16 : sum_type(type, &constraint) != NULL))
+  if (known &&
+      (*is_short ? tir_type_is_short(*type) && emit_cuda_element_of(*type) : sum_type(*type, &constraint) != NULL))
     return true;
   emit_c_refuse(e, "a call of mma has a pointer to no fragment whose elements are in lanes' registers");
   return false;
@@ -329,14 +326,10 @@ static void write_elements(struct emit_c *e, tir_expr data, tir_expr element, co
 
 void emit_c_held(struct emit_c *e, tir_expr data, tir_expr element) {
   bool is_short;
-  enum tir_code code;
+  tir_type type;
   char convert[64];
-  if (!find_elements(e, data, &is_short, &code)) return;
-  if (is_short)
-    fprintf(e->out, "%s(%s",
-            emit_c_helper(e, code == TIR_BFLOAT ? "of_bfloat" : "of_half", (struct c_type){TIR_FLOAT, 32, 1}, NULL,
-                          convert),
-            pair_function(e, false));
+  if (!find_elements(e, data, &is_short, &type)) return;
+  if (is_short) fprintf(e->out, "%s(%s", emit_c_short_helper(e, "of", type, 1, convert), pair_function(e, false));
   write_elements(e, data, element, is_short ? ", " : "[");
   fputs(is_short ? "))" : "]", e->out);
 }
@@ -405,11 +398,10 @@ static void write_rounded(struct emit_c *e, tir_expr value, tir_type type) {
 
 void emit_c_hold(struct emit_c *e, tir_expr data, tir_expr element, tir_expr value) {
   bool is_short;
-  enum tir_code code;
+  tir_type type;
   char convert[64];
-  if (!find_elements(e, data, &is_short, &code)) return;
-  if (is_short)
-    emit_c_helper(e, code == TIR_BFLOAT ? "to_bfloat" : "to_half", (struct c_type){TIR_FLOAT, 32, 1}, NULL, convert);
+  if (!find_elements(e, data, &is_short, &type)) return;
+  if (is_short) emit_c_short_helper(e, "to", type, 1, convert);
   fputs(is_short ? pair_function(e, true) : "(", e->out);
   write_elements(e, data, element, is_short ? ", " : "[");
   if (is_short)
@@ -417,7 +409,7 @@ void emit_c_hold(struct emit_c *e, tir_expr data, tir_expr element, tir_expr val
   else
     fputs("] = ", e->out);
   if (is_short)
-    write_rounded(e, value, tir_buffer_at(e->ir, tir_at(e->ir, data)->ref)->type);
+    write_rounded(e, value, type);
   else
     emit_c_value(e, value, C_SCALAR);
   fputs(is_short ? "))" : ")", e->out);

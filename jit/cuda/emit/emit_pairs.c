@@ -101,13 +101,11 @@ static bool find_operation(struct emit_c *e, tir_expr x, tir_type type) {
 
 /* ---- Functions ---- */
 
-static const char *short_name(tir_type t) { return is_bfloat(t) ? "bfloat" : "half"; }
-
 /* bfloat16 has fma.rn for pairs from sm_80 on, sums and products by themselves from sm_90 on: 1 a + b, -1 b + a and a
  * b - 0 are these, zeros' signs too. */
 static void pair_function(struct emit_c *e, const char *operation, tir_type type) {
   char name[40];
-  snprintf(name, sizeof name, "ms_%s_%s2", operation, short_name(type));
+  snprintf(name, sizeof name, "ms_%s_%s2", operation, emit_c_short_word(type));
   if (!emit_c_needs(e, name)) return;
   if (!is_bfloat(type)) {
     fprintf(e->helpers,
@@ -162,7 +160,7 @@ static const char *none_function(struct emit_c *e, tir_type type) {
 static void extreme_function(struct emit_c *e, const char *operation, tir_type type) {
   char name[40];
   bool most = !strcmp(operation, "max");
-  snprintf(name, sizeof name, "ms_%s_%s2", operation, short_name(type));
+  snprintf(name, sizeof name, "ms_%s_%s2", operation, emit_c_short_word(type));
   if (!emit_c_needs(e, name)) return;
   const char *above = above_function(e, type), *none = none_function(e, type);
   fprintf(e->helpers,
@@ -189,11 +187,11 @@ static const char *vector_function(struct emit_c *e, enum tir_kind kind, tir_typ
     extreme_function(e, operation, type);
   else
     pair_function(e, operation, type);
-  snprintf(name, 40, "ms_%s_%s%d", operation, short_name(type), p->lanes);
+  snprintf(name, 40, "ms_%s_%s%d", operation, emit_c_short_word(type), p->lanes);
   if (!*p->words || !emit_c_needs(e, name)) return name;
   fprintf(e->helpers, "MS_HELPER %s %s(%s a, %s b) {\n", p->type, name, p->type, p->type);
   for (const char *w = p->words; *w; w++)
-    fprintf(e->helpers, "  a.%c = ms_%s_%s2(a.%c, b.%c);\n", *w, operation, short_name(type), *w, *w);
+    fprintf(e->helpers, "  a.%c = ms_%s_%s2(a.%c, b.%c);\n", *w, operation, emit_c_short_word(type), *w, *w);
   fputs("  return a;\n}\n", e->helpers);
   return name;
 }
@@ -246,15 +244,14 @@ static const char *own_function(struct emit_c *e, const struct pairs *p, bool wr
 /* The bits of one lane of any value of the type. */
 static void lane_bits(struct emit_c *e, tir_expr x, struct c_chunk c) {
   const struct tir_expr_node *n = tir_at(e->ir, x);
-  char to[16], helper[64];
+  char helper[64];
   if (n->kind == TIR_LOAD && n->count == 1 && !n->a) {
     fputs("(uint32_t)", e->out);
     emit_c_raw(e, x, c);
   } else if (n->kind == TIR_FLOAT_IMM) {
     fprintf(e->out, "0x%xu", bits_of(n->type, n->real));
   } else {
-    snprintf(to, sizeof to, "to_%s", short_name(n->type));
-    fprintf(e->out, "%s(", emit_c_helper(e, to, (struct c_type){TIR_FLOAT, 32, 1}, NULL, helper));
+    fprintf(e->out, "%s(", emit_c_short_helper(e, "to", n->type, 1, helper));
     emit_c_value(e, x, c);
     fputc(')', e->out);
   }
@@ -367,9 +364,8 @@ static void value(struct emit_c *e, tir_expr x, tir_type type) {
 void emit_c_pair_lane(struct emit_c *e, tir_var v, struct c_chunk c) {
   assert(e->whole && e->whole[v] && c.width == 1 && !c.lane);
   const struct pairs *p = pairs_of(e->whole_type);
-  char of[16], helper[64];
-  snprintf(of, sizeof of, "of_%s", short_name(e->whole_type));
-  fprintf(e->out, "%s(", emit_c_helper(e, of, (struct c_type){TIR_FLOAT, 32, 1}, NULL, helper));
+  char helper[64];
+  fprintf(e->out, "%s(", emit_c_short_helper(e, "of", e->whole_type, 1, helper));
   emit_c_variable(e, v);
   assert(c.first < p->lanes);
   if (*p->words) fprintf(e->out, ".%c", p->words[c.first / 2]);

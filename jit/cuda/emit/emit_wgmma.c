@@ -6,15 +6,9 @@
 
 #include <string.h>
 
-static const struct element {
-  tir_type type;
-  const char *name; /* in PTX */
-} elements[] = {{TIR_TYPE(TIR_FLOAT, 16, 1), "f16"}, {TIR_TYPE(TIR_BFLOAT, 16, 1), "bf16"}};
-
-static const struct element *element_of(tir_type type) {
-  for (size_t i = 0; i < sizeof elements / sizeof *elements; i++)
-    if (elements[i].type == type) return &elements[i];
-  return NULL;
+/* Of the types that mma.sync takes, floats of 16 bits. */
+static const struct emit_cuda_element *element_of(tir_type type) {
+  return tir_type_is_short(type) ? emit_cuda_element_of(type) : NULL;
 }
 
 /* Registers of a thread for all fragments of the buffer. */
@@ -103,8 +97,8 @@ static void store_function(struct emit_c *e) {
 
 /* d += a * b: d has n / 2 registers, and a, where no descriptor says where it lies, four. Transposed b's rows are
  * sixteen products, not columns. */
-static void multiply_function(struct emit_c *e, const struct element *of, int n, bool by_rows, bool of_registers,
-                              const char *name) {
+static void multiply_function(struct emit_c *e, const struct emit_cuda_element *of, int n, bool by_rows,
+                              bool of_registers, const char *name) {
   enum { A = TIR_WGMMA_DEPTH / 4 };
   assert(tir_is_wgmma_width(n));
   if (!emit_c_needs(e, name)) return;
@@ -198,16 +192,17 @@ static void write_matrix(struct emit_c *e, tir_expr pointer, bool sums_along_row
 }
 
 /* The type of the elements of a product's operands. NULL: refused. */
-static const struct element *input_of(struct emit_c *e, tir_buffer a, tir_expr b_pointer) {
+static const struct emit_cuda_element *input_of(struct emit_c *e, tir_buffer a, tir_expr b_pointer) {
   tir_expr offset;
   tir_buffer b = emit_c_pointed(e, b_pointer, &offset);
-  const struct element *of = a && b ? element_of(tir_buffer_at(e->ir, a)->type) : NULL;
+  const struct emit_cuda_element *of = a && b ? element_of(tir_buffer_at(e->ir, a)->type) : NULL;
   if (of && tir_buffer_at(e->ir, b)->type == tir_buffer_at(e->ir, a)->type) return of;
   if (a && b) emit_c_refuse(e, "a product of a warp group is of halves or of bfloat16, both alike");
   return NULL;
 }
 
-static void write_product(struct emit_c *e, const tir_expr *args, const struct element *of, bool of_registers) {
+static void write_product(struct emit_c *e, const tir_expr *args, const struct emit_cuda_element *of,
+                          bool of_registers) {
   char name[64];
   int n = columns_of(e, args[2]);
   bool by_rows = emit_c_is_text(e, args[7], "row_major");
@@ -230,7 +225,7 @@ static void write_product(struct emit_c *e, const tir_expr *args, const struct e
 void emit_cuda_wgmma_mma(struct emit_c *e, tir_expr call) {
   const tir_expr *args = emit_cuda_operands(e, call);
   tir_expr offset;
-  const struct element *of = input_of(e, emit_c_pointed(e, args[3], &offset), args[5]);
+  const struct emit_cuda_element *of = input_of(e, emit_c_pointed(e, args[3], &offset), args[5]);
   if (sums_of(e, args[0]) && of) write_product(e, args, of, false);
 }
 
@@ -242,7 +237,7 @@ void emit_cuda_wgmma_mma_registers(struct emit_c *e, tir_expr call) {
     emit_c_refuse(e, "a call of wgmma has a pointer to no operand of a warp group");
     return;
   }
-  const struct element *of = input_of(e, a->ref, args[5]);
+  const struct emit_cuda_element *of = input_of(e, a->ref, args[5]);
   if (sums_of(e, args[0]) && of) write_product(e, args, of, true);
 }
 
