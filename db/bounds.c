@@ -14,16 +14,13 @@
 #include <math.h>
 #include <stdio.h>
 
-static const uint64_t MOST_CANDIDATE = (uint64_t)1 << 53;
-static const int64_t YEAR_10000 = 253402300800;
-
 bool db_is_run_time(double seconds, enum db_status status) {
   bool was_run = status == DB_MEASURED || status == DB_CENSORED;
   return was_run ? seconds >= DB_LEAST_SECONDS && seconds <= DB_MOST_SECONDS
                  : seconds >= 0 && (seconds <= DB_MOST_SECONDS || isinf(seconds));
 }
 
-int64_t db_when(int64_t seconds) { return seconds < 0 ? 0 : seconds < YEAR_10000 ? seconds : YEAR_10000 - 1; }
+int64_t db_when(int64_t seconds) { return seconds < 0 ? 0 : seconds <= DB_MOST_WHEN ? seconds : DB_MOST_WHEN; }
 
 static bool find_fact(const struct db_record *r, struct db_fact *out) {
   size_t at = 0;
@@ -43,11 +40,11 @@ bool db_find_out_of_range(const struct db_record *r, char out[DB_WRONG_TEXT]) {
     snprintf(out, DB_WRONG_TEXT, "`low` must be from 0 to %g, not %g", DB_MOST_SECONDS, r->low);
   else if (!(r->high >= 0 && (r->high <= DB_MOST_SECONDS || isinf(r->high))))
     snprintf(out, DB_WRONG_TEXT, "`high` must be from 0 to %g, or null, not %g", DB_MOST_SECONDS, r->high);
-  else if (r->candidate >= MOST_CANDIDATE)
+  else if (r->candidate > (uint64_t)DB_MOST_CANDIDATE)
     snprintf(out, DB_WRONG_TEXT, "`candidate` must be from 0 to 2^53 - 1, not %lld", (long long)r->candidate);
-  else if (r->when < 0 || r->when >= YEAR_10000)
+  else if (r->when < 0 || r->when > DB_MOST_WHEN)
     snprintf(out, DB_WRONG_TEXT, "`when` must be from 0 to %lld, in seconds since 1970, not %lld",
-             (long long)YEAR_10000 - 1, (long long)r->when);
+             (long long)DB_MOST_WHEN, (long long)r->when);
   else if (find_fact(r, &fact))
     snprintf(out, DB_WRONG_TEXT, "fact `%.40s` must be from 0 to %g, not %g", fact.name, DB_MOST_FACT, fact.number);
   else

@@ -4,9 +4,11 @@
 
 #include "db.h"
 
-#define DB_LEAST_SECONDS 1e-12
-#define DB_MOST_SECONDS  1e6
-#define DB_MOST_FACT     1e18
+#define DB_LEAST_SECONDS  1e-12
+#define DB_MOST_SECONDS   1e6
+#define DB_MOST_FACT      1e18
+#define DB_MOST_CANDIDATE (((int64_t)1 << 53) - 1)
+#define DB_MOST_WHEN      INT64_C(253402300799) /* the last second of the year 9999 */
 
 /* Whether the run time of a record of the status is in range; a failed one need not have any. */
 bool db_is_run_time(double seconds, enum db_status status);

@@ -231,8 +231,8 @@ static bool read_numbers(struct importing *m, const struct db_json_value *object
       !read_real(m, object, "high", INFINITY, INFINITY, &r->high) || !read_hash(m, object, &r->module_hash) ||
       !read_whole(m, object, "runs", 0, UINT32_MAX, &runs) ||
       !read_whole(m, object, "seed", INT64_MIN, INT64_MAX, &seed) ||
-      !read_whole(m, object, "candidate", 0, ((int64_t)1 << 53) - 1, &candidate) ||
-      !read_whole(m, object, "when", 0, 253402300799, &when))
+      !read_whole(m, object, "candidate", 0, DB_MOST_CANDIDATE, &candidate) ||
+      !read_whole(m, object, "when", 0, DB_MOST_WHEN, &when))
     return false;
   r->runs = (uint32_t)runs;
   r->seed = (uint64_t)seed;

@@ -23,7 +23,6 @@ _Static_assert(MDB_VERSION_MAJOR == 0 && MDB_VERSION_MINOR == 9, "pages.c knows 
 enum { HEADER = 16, NODE = 8, TREE = 48, LONGEST_KEY = 511 };
 enum { BRANCH = 1, LEAF = 2, OVERFLOW = 4, META = 8 }; /* flags of pages */
 enum { INTEGER_KEYS = 8, NO_FOLDER = 0x4000 };         /* flags of tables; the second is the file's */
-static const uint64_t NO_PAGE = UINT64_MAX;
 static const uint32_t MAGIC = 0xBEEFC0DE, VERSION = 1;
 
 static uint16_t get16(const uint8_t *at) {
@@ -36,15 +35,10 @@ static uint32_t get32(const uint8_t *at) {
   memcpy(&x, at, sizeof x);
   return x;
 }
-static uint64_t get64(const uint8_t *at) {
-  uint64_t x;
-  memcpy(&x, at, sizeof x);
-  return x;
-}
 
 static struct db_tree get_tree(const uint8_t *at) {
-  return (struct db_tree){get32(at),      get16(at + 4),  get16(at + 6),  get64(at + 8),
-                          get64(at + 16), get64(at + 24), get64(at + 32), get64(at + 40)};
+  return (struct db_tree){get32(at),         get16(at + 4),     get16(at + 6),     db_get64(at + 8),
+                          db_get64(at + 16), db_get64(at + 24), db_get64(at + 32), db_get64(at + 40)};
 }
 
 /* ---- Meta pages ---- */
@@ -65,8 +59,8 @@ static bool is_page_size(uint64_t size) { return size >= 512 && size <= 32768 &&
 static bool is_meta(const struct db_pages *p, unsigned which) {
   assert(which < 2);
   const uint8_t *at = p->at + (size_t)which * p->page;
-  uint64_t txn = get64(at + META_TXN);
-  return get64(at) == which && get16(at + 10) == META && get32(at + META_MAGIC) == MAGIC &&
+  uint64_t txn = db_get64(at + META_TXN);
+  return db_get64(at) == which && get16(at + 10) == META && get32(at + META_MAGIC) == MAGIC &&
          get32(at + META_VERSION) == VERSION && get32(at + META_FREE) == p->page &&
          (get16(at + META_FREE + 4) & ~NO_FOLDER) == INTEGER_KEYS && (txn == 0 || txn % 2 == which);
 }
@@ -74,7 +68,7 @@ static bool is_meta(const struct db_pages *p, unsigned which) {
 static void take_meta(struct db_pages *p, unsigned which) {
   assert(which < 2 && p->bytes >= (size_t)which * p->page + META_END);
   const uint8_t *at = p->at + (size_t)which * p->page;
-  p->txn = get64(at + META_TXN);
+  p->txn = db_get64(at + META_TXN);
   p->free = get_tree(at + META_FREE);
   p->main = get_tree(at + META_MAIN);
 }
@@ -103,12 +97,12 @@ static bool read_metas(struct db_pages *p, bool damaged) {
   if (!find_page_size(p)) return false;
   bool sound[2] = {is_meta(p, 0), is_meta(p, 1)};
   p->lost = !(sound[0] && sound[1]);
-  uint64_t txn[2] = {get64(p->at + META_TXN), get64(p->at + p->page + META_TXN)};
+  uint64_t txn[2] = {db_get64(p->at + META_TXN), db_get64(p->at + p->page + META_TXN)};
   bool follow = txn[0] == txn[1] + 1 || txn[1] == txn[0] + 1 || (txn[0] == 0 && txn[1] == 0);
   if (!damaged && !(sound[0] && sound[1] && follow)) return false;
   unsigned newer = sound[0] && sound[1] ? txn[1] > txn[0] : sound[1];
   take_meta(p, newer);
-  set_count(p, get64(p->at + (size_t)newer * p->page + META_LAST) + 1);
+  set_count(p, db_get64(p->at + (size_t)newer * p->page + META_LAST) + 1);
   return true;
 }
 
@@ -116,7 +110,7 @@ static bool read_metas(struct db_pages *p, bool damaged) {
 static bool guess_metas(struct db_pages *p) {
   p->page = (uint32_t)sysconf(_SC_PAGESIZE);
   set_count(p, p->bytes / p->page);
-  p->free.root = p->main.root = NO_PAGE;
+  p->free.root = p->main.root = DB_NO_PAGE;
   p->lost = true;
   return p->count >= 2;
 }
@@ -127,7 +121,7 @@ bool db_select_snapshot(struct db_pages *p, uint64_t txn) {
     struct db_pages before = *p, after = *p; /* a commit that happens now is seen as a difference */
     take_meta(&before, i);
     if (!is_meta(p, i) || before.txn != txn) continue;
-    set_count(&before, get64(p->at + (size_t)i * p->page + META_LAST) + 1);
+    set_count(&before, db_get64(p->at + (size_t)i * p->page + META_LAST) + 1);
     take_meta(&after, i);
     if (after.txn != txn) continue;
     *p = before;
@@ -216,7 +210,7 @@ static bool read_node_at(const struct db_pages *p, const uint8_t *page, uint32_t
     out->value = node + size;
     size += big ? 8 : low;
     if (at + size > p->page) return false;
-    if (big) out->overflow = get64(out->value);
+    if (big) out->overflow = db_get64(out->value);
   } else {
     out->child = low | (uint64_t)get16(node + 4) << 32;
   }
@@ -235,7 +229,7 @@ int db_compare_keys(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_
 
 static int compare_keys(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size, bool numbers) {
   if (!numbers) return db_compare_keys(a, a_size, b, b_size);
-  uint64_t x = get64(a), y = get64(b);
+  uint64_t x = db_get64(a), y = db_get64(b);
   return (x > y) - (x < y);
 }
 
@@ -262,7 +256,7 @@ static const char *check_packing(const struct db_pages *p, const uint8_t *page, 
 const char *db_check_head(const struct db_pages *p, uint64_t number, bool leaf, bool free_list) {
   const uint8_t *page = p->at + number * p->page;
   uint32_t lower = get16(page + 12), upper = get16(page + 14);
-  if (get64(page) != number) return "its number is another";
+  if (db_get64(page) != number) return "its number is another";
   if (get16(page + 10) != (leaf ? LEAF : BRANCH)) return "it is of another kind";
   if (lower < HEADER || lower % 2 || lower > upper || upper % 2 || upper > p->page) return "its borders are wrong";
   return db_count_nodes(page) < (leaf || free_list ? 1 : 2) ? "it is empty" : NULL;
@@ -322,7 +316,7 @@ const char *db_read_value(const struct db_pages *p, struct db_node *n, uint64_t 
   if (n->overflow < 2 || n->overflow >= p->count) return "a large value of it is not there";
   const uint8_t *at = p->at + n->overflow * p->page;
   *count = get32(at + 12);
-  if (get64(at) != n->overflow || get16(at + 10) != OVERFLOW || *count > p->count - n->overflow ||
+  if (db_get64(at) != n->overflow || get16(at + 10) != OVERFLOW || *count > p->count - n->overflow ||
       n->value_size + HEADER > *count * p->page)
     return "a large value of it is not there";
   n->value = at + HEADER;
@@ -337,7 +331,7 @@ bool db_read_tree(const struct db_node *n, struct db_tree *out) {
 
 const char *db_check_tree(const struct db_tree *tree, bool free_list) {
   if (!free_list && tree->flags) return "it describes a table of a kind that the store has not";
-  return tree->depth > DB_DEEPEST || (tree->depth == 0) != (tree->root == NO_PAGE)
+  return tree->depth > DB_DEEPEST || (tree->depth == 0) != (tree->root == DB_NO_PAGE)
              ? "it describes a table without a root"
              : NULL;
 }

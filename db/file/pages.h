@@ -5,6 +5,8 @@
 
 #include "store.h"
 
+#include <string.h>
+
 /* One of LMDB's tables, as it stands in a meta page or in the table of tables. */
 struct db_tree {
   uint32_t pad;
@@ -24,6 +26,13 @@ struct db_pages {
 };
 
 /* ---- One page */
+
+#define DB_NO_PAGE UINT64_MAX                        /* the root of an empty tree */
+static inline uint64_t db_get64(const uint8_t *at) { /* at any address */
+  uint64_t x;
+  memcpy(&x, at, sizeof x);
+  return x;
+}
 
 struct db_node {
   const uint8_t *key;

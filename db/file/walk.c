@@ -5,14 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const uint64_t NO_PAGE = UINT64_MAX;
-
-static uint64_t get64(const uint8_t *at) {
-  uint64_t x;
-  memcpy(&x, at, sizeof x);
-  return x;
-}
-
 enum { TABLES = 11, LEAST_TABLES = 2 }; /* that make a file ours, where one may be damaged */
 
 struct table {
@@ -82,13 +74,13 @@ static void note_table(struct walk *w, uint64_t from, const struct db_node *n) {
 
 /* The free list: for a transaction, how many pages, then their numbers, falling. */
 static void walk_free(struct walk *w, uint64_t from, const struct db_node *n) {
-  uint64_t count = n->value_size >= 8 ? get64(n->value) : UINT64_MAX, last = NO_PAGE;
-  if (get64(n->key) > w->pages->txn || n->value_size / 8 < count || n->value_size / 8 - 1 < count) {
+  uint64_t count = n->value_size >= 8 ? db_get64(n->value) : UINT64_MAX, last = DB_NO_PAGE;
+  if (db_get64(n->key) > w->pages->txn || n->value_size / 8 < count || n->value_size / 8 - 1 < count) {
     bad(w, from, "an entry of the free list is ill-formed");
     return;
   }
   for (uint64_t i = 1; i <= count; i++) {
-    uint64_t page = get64(n->value + 8 * i);
+    uint64_t page = db_get64(n->value + 8 * i);
     if (page >= last) {
       bad(w, from, "an entry of the free list is not in order");
       return;

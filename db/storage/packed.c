@@ -25,7 +25,7 @@
 
 static const char CONTEXT_MAGIC[] = {'m', 's', 'c', '1'}, RECORD_MAGIC[] = {'m', 's', 'r', '4'};
 enum { MAGIC = 4, MOST_SKETCHES = 8, LONGEST_SHARED = 64, ROOM_FOR_ITSELF = 16 };
-enum { STATUS_BITS = 2, NOTE_UNSAFE = 4, NOTE_BUSY = 8, NOTE_PINNED = 16, NOTES_END = 32 };
+enum { STATUS_BITS = 2, IS_UNSAFE = 4, IS_BUSY = 8, IS_PINNED = 16, NOTES_END = 32 };
 
 /* ---- Writing ---- */
 
@@ -270,8 +270,8 @@ int db_pack_record(struct db *db, MDB_txn *txn, const struct db_record *r, void 
   bytes_put(&w, RECORD_MAGIC, MAGIC);
   bytes_put(&w, context.bytes, sizeof context.bytes);
   bytes_put_fixed(&w, r->module_hash);
-  bytes_put_number(&w, (unsigned)r->status | (r->unsafe ? NOTE_UNSAFE : 0u) | (r->busy ? NOTE_BUSY : 0u) |
-                           (r->pinned ? NOTE_PINNED : 0u));
+  bytes_put_number(&w, (unsigned)r->status | (r->unsafe ? IS_UNSAFE : 0u) | (r->busy ? IS_BUSY : 0u) |
+                           (r->pinned ? IS_PINNED : 0u));
   bytes_put_real(&w, r->seconds);
   bytes_put_real(&w, r->low);
   bytes_put_real(&w, r->high);
@@ -446,9 +446,9 @@ static const char *take_numbers(struct byte_reader *r, struct db_record *out) {
   out->module_hash = bytes_take_fixed(r);
   uint64_t notes = bytes_take_number(r);
   out->status = (enum db_status)(notes & ((1 << STATUS_BITS) - 1));
-  out->unsafe = notes & NOTE_UNSAFE;
-  out->busy = notes & NOTE_BUSY;
-  out->pinned = notes & NOTE_PINNED;
+  out->unsafe = notes & IS_UNSAFE;
+  out->busy = notes & IS_BUSY;
+  out->pinned = notes & IS_PINNED;
   out->seconds = bytes_take_real(r);
   out->low = bytes_take_real(r);
   out->high = bytes_take_real(r);

@@ -22,19 +22,12 @@ static bool take_name(const char *made, const char *to, ms_error *err) {
   return errno == EEXIST ? refuse_there(to, err) : ms_fail(err, MS_IO, "%s: %s", to, strerror(errno));
 }
 
-static void remove_lock_of(const char *path) {
-  char *lock = NULL;
-  if (asprintf(&lock, "%s-lock", path) < 0) abort();
-  unlink(lock);
-  free(lock);
-}
-
 /* The copy's problems: pages first, without which nothing can be read. -1: err is filled. */
 static int64_t check_copy(const char *made, FILE *report, ms_error *err) {
   struct db *copy = db_open(made, DB_READ_ONLY | DB_WALK_ALL, err);
   int64_t problems = copy ? db_check(copy, report, err) : -1;
   db_close(copy);
-  remove_lock_of(made);
+  db_remove_lock(made);
   return problems;
 }
 

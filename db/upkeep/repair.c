@@ -268,16 +268,9 @@ static void count_kept(struct repair *r) {
                                             : &r->out->intrinsics);
 }
 
-static void remove_lock(const char *path) {
-  char *lock = NULL;
-  if (asprintf(&lock, "%s-lock", path) < 0) abort();
-  unlink(lock);
-  free(lock);
-}
-
 static void remove_with_lock(const char *path) {
   unlink(path);
-  remove_lock(path);
+  db_remove_lock(path);
 }
 
 static bool write_anew(struct repair *r, int held, const char *path, ms_error *err) {
@@ -287,7 +280,7 @@ static bool write_anew(struct repair *r, int held, const char *path, ms_error *e
   struct db *db = db_open(made, DB_CREATE | DB_AT_ONCE, err);
   bool ok = db && insert_all(db, r, err);
   db_close(db);
-  remove_lock(made);
+  db_remove_lock(made);
   ok = ok && db_take_place(held, made, path, &r->out->backup, err);
   if (!ok) remove_with_lock(made);
   free(made);
@@ -305,7 +298,7 @@ static bool is_clean(struct db *named, FILE *report, int64_t *problems, ms_error
 
 static bool repair_alone(struct db *named, int held, struct repair *r, ms_error *err) {
   if (!gather(r, named->path, err)) {
-    remove_lock(named->path); /* of what is no store; it is ours alone */
+    db_remove_lock(named->path); /* of what is no store; it is ours alone */
     return false;
   }
   drop_incomplete(r);

@@ -73,3 +73,10 @@ bool db_take_place(int held, const char *made, const char *path, char **backup, 
   }
   return false;
 }
+
+void db_remove_lock(const char *path) {
+  char *lock = NULL;
+  if (asprintf(&lock, "%s-lock", path) < 0) abort();
+  unlink(lock);
+  free(lock);
+}
