@@ -9,7 +9,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum stage { REPLAY, POSTPROCESS, HASH, TRACE, FEATURES, STAGES };
 
@@ -136,12 +135,6 @@ static void run_job(struct worker *w, uint32_t i) {
   if (out->err.code == MS_SCRIPT) atomic_store(&pool->failed, true);
 }
 
-static double processor_seconds(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Ticks run on while other programs have the processor: a stage's share of a round's ticks is its share of the round's
  * seconds. */
 static void count_seconds(struct worker *w, double seconds, uint64_t ticks) {
@@ -152,13 +145,13 @@ static void count_seconds(struct worker *w, double seconds, uint64_t ticks) {
 static void run_jobs(struct worker *w) {
   struct search_pool *pool = w->pool;
   uint64_t start = vm_ticks();
-  double seconds = processor_seconds();
+  double seconds = vm_thread_seconds();
   memset(w->refused, 0, sizeof w->refused);
   memset(w->ticks, 0, sizeof w->ticks);
   for (uint32_t i;
        (i = atomic_fetch_add(&pool->next, 1)) < pool->job_count && !atomic_load(&pool->failed) && !is_stopped(pool);)
     run_job(w, i);
-  count_seconds(w, processor_seconds() - seconds, vm_ticks() - start);
+  count_seconds(w, vm_thread_seconds() - seconds, vm_ticks() - start);
 }
 
 /* glibc has a thread's arena grow by some pages at a time, a system call each, and keeps what it grew to: so it grows

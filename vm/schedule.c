@@ -193,6 +193,14 @@ bool vm_refuse_at(ms_error *err, const struct vm_steps *steps, uint32_t i) {
   return false;
 }
 
+static double seconds_of(clockid_t clock) {
+  struct timespec t = {0};
+  clock_gettime(clock, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+double vm_seconds(void) { return seconds_of(CLOCK_MONOTONIC); }
+double vm_thread_seconds(void) { return seconds_of(CLOCK_THREAD_CPUTIME_ID); }
+
 uint64_t vm_ticks(void) {
 #if defined(__x86_64__)
   return __builtin_ia32_rdtsc();

@@ -325,7 +325,9 @@ struct vm_profile {
   uint64_t copying, replaying; /* the workload; all of vm_replay */
   uint64_t total;              /* the caller's to fill */
 };
-uint64_t vm_ticks(void); /* a steady counter of the processor */
+uint64_t vm_ticks(void);        /* a steady counter of the processor */
+double vm_seconds(void);        /* of a steady clock */
+double vm_thread_seconds(void); /* that this thread had a processor: other programs do not count */
 
 struct vm_schedule {
   struct tir *ir;

@@ -1,23 +1,15 @@
 /* LLVM's passes over a kernel, and what each pass of a compilation takes. */
 #include "pipeline.h"
-
-#include <time.h>
+#include "vm/vm.h"
 
 /* ---- What passes take ---- */
 
-/* Of this thread alone: other programs do not count. */
-static double processor_seconds(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-void jit_clock_start(struct jit_clock *clock) { *clock = (struct jit_clock){.last = processor_seconds()}; }
+void jit_clock_start(struct jit_clock *clock) { *clock = (struct jit_clock){.last = vm_thread_seconds()}; }
 
 void jit_clock_pass(struct jit_clock *clock, const char *name) {
   assert(name);
   if (!clock) return;
-  double now = processor_seconds();
+  double now = vm_thread_seconds();
   assert(clock->count < JIT_MOST_PASSES);
   clock->passes[clock->count++] = (struct jit_pass){name, now - clock->last};
   clock->last = now;

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 static const char *const targets[] = {"llvm", "cuda"};
 enum { TARGETS = sizeof targets / sizeof *targets, MOST_SKETCHES = 32 };
@@ -28,12 +27,6 @@ struct kinds {
   uint64_t seed, count;
   double nanoseconds; /* a tick */
 };
-
-static double seconds_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- Replaying ---- */
 
@@ -196,9 +189,9 @@ int cli_bench_kinds(const struct cli_command *self, int argc, char **argv) {
   k.samples = calloc(VM_KIND_COUNT * k.count, sizeof *k.samples);
   if (!k.samples) abort();
   uint64_t start_ticks = vm_ticks();
-  double start = seconds_now();
+  double start = vm_seconds();
   bool done = replay_sketches(&k, data, &err) && replay_cases(&k, cases, &err);
-  k.nanoseconds = 1e9 * (seconds_now() - start) / (double)(vm_ticks() - start_ticks);
+  k.nanoseconds = 1e9 * (vm_seconds() - start) / (double)(vm_ticks() - start_ticks);
   vm_schedule_free(k.schedule);
   free(k.samples);
   if (!done) return cli_report(&err, NULL, as_json);

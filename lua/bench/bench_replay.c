@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -46,12 +45,6 @@ struct result {
   uint64_t replays, refused, checked, hash;
   double seconds, processor; /* on the clock, and of the processor */
 };
-
-static double read_clock(clockid_t clock) {
-  struct timespec t;
-  clock_gettime(clock, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void unload(struct bench *b) {
   for (uint32_t i = 0; i < b->sketches; i++) {
@@ -93,11 +86,10 @@ static bool check(const struct vm_schedule *sch, const struct vm_plan *plan, uin
 
 static bool measure(const struct bench *b, struct vm_schedule *sch, const struct options *o, struct result *out,
                     ms_error *err) {
-  double start = read_clock(CLOCK_MONOTONIC), end = start + (double)o->seconds,
-         used = read_clock(CLOCK_THREAD_CPUTIME_ID);
+  double start = vm_seconds(), end = start + (double)o->seconds, used = vm_thread_seconds();
   assert(b->sketches > 0 && b->sketches <= MOST_SKETCHES);
   *out = (struct result){0};
-  for (uint64_t n = 0; o->count ? n < o->count : n % 64 || read_clock(CLOCK_MONOTONIC) < end; n++) {
+  for (uint64_t n = 0; o->count ? n < o->count : n % 64 || vm_seconds() < end; n++) {
     const struct vm_plan *plan = b->plans[n % b->sketches];
     struct vm_draws draws = {.mode = VM_STRICT, .seed = o->seed, .candidate = n};
     ms_error refusal;
@@ -113,8 +105,8 @@ static bool measure(const struct bench *b, struct vm_schedule *sch, const struct
     if (!check(sch, plan, hash, err)) return false;
   }
   assert(out->checked <= out->replays);
-  out->seconds = read_clock(CLOCK_MONOTONIC) - start;
-  out->processor = read_clock(CLOCK_THREAD_CPUTIME_ID) - used;
+  out->seconds = vm_seconds() - start;
+  out->processor = vm_thread_seconds() - used;
   return true;
 }
 

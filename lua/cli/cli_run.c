@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <xxhash.h>
 
 struct options {
@@ -34,12 +33,6 @@ struct outcome {
 /* Runs that take more steps than that, unless --steps says otherwise, are cut down to samples of the outputs. */
 enum { MOST_STEPS = 200 * 1000 * 1000, SAMPLES = 16 };
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Of every argument's bytes, so that two runs can be compared by eye. */
 static uint64_t hash_of(const struct tir_arguments *args) {
   XXH64_hash_t hash = 0;
@@ -53,7 +46,7 @@ static bool interpret(const struct tir *ir, tir_func f, const struct tir_argumen
                       const struct options *o, struct outcome *out, double *tolerance, ms_error *err) {
   struct tir_run_report report = {0};
   struct tir_run_options how = {.report = &report, .most_steps = (int64_t)o->steps};
-  double start = now();
+  double start = vm_seconds();
   bool done = tir_run(ir, f, args->args, args->count, &how, err);
   if (!done && err->code == MS_RUN_STEPS) {
     tir_arguments_free(args);
@@ -61,7 +54,7 @@ static bool interpret(const struct tir *ir, tir_func f, const struct tir_argumen
     out->sampled = true;
     done = tir_run_samples(ir, f, args->args, args->count, &how, o->seed, SAMPLES, err);
   }
-  out->seconds = now() - start;
+  out->seconds = vm_seconds() - start;
   out->steps = report.steps;
   out->results = hash_of(args);
   *tolerance = tir_tolerance(ir, f, report.epsilon);
@@ -110,9 +103,9 @@ static bool compare(const struct tir *ir, tir_func f, const struct tir_arguments
 /* ---- Compiled ---- */
 
 static bool run_compiled(const struct jit_call *call, struct outcome *out, ms_error *err) {
-  double start = now();
+  double start = vm_seconds();
   bool done = jit_call_run(call, err);
-  out->timing.seconds = out->timing.low = out->timing.high = now() - start;
+  out->timing.seconds = out->timing.low = out->timing.high = vm_seconds() - start;
   out->timing.runs = 1;
   return done;
 }

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #define BOUND_REDIS "msched.redis"
@@ -46,12 +45,6 @@ struct connection {
   bool too_many; /* a list had more elements than may be */
 };
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static struct connection *check_redis(lua_State *L) { return luaL_checkudata(L, 1, BOUND_REDIS); }
 
 static void forget_reply(struct connection *c) {
@@ -77,7 +70,7 @@ static int collect(lua_State *L) {
 /* Waits for the descriptor in slices. 1: it is ready, 0: time is up, -1: the user interrupts, where that counts. */
 static int wait_for(int fd, short events, double until, bool patient) {
   for (;;) {
-    double left = until - now();
+    double left = until - vm_seconds();
     struct pollfd p = {.fd = fd, .events = events};
     if (!patient && script_interrupted()) return -1;
     if (left <= 0) return 0;
@@ -128,7 +121,7 @@ static void *bounded_list(const redisReadTask *task, list_count elements) {
 /* redis(host, port, seconds[, patient]): a connection; nil and why there is none. patient: as ask has it */
 static int new_redis(lua_State *L) {
   const char *host = bind_check_text(L, 1), *port = bind_check_text(L, 2), *why = "no memory";
-  double until = now() + luaL_checknumber(L, 3);
+  double until = vm_seconds() + luaL_checknumber(L, 3);
   struct connection *c = lua_newuserdatauv(L, sizeof *c, 0);
   *c = (struct connection){.fd = -1};
   luaL_setmetatable(L, BOUND_REDIS);
@@ -253,7 +246,7 @@ static int take_reply(struct connection *c, const char **why) {
  * patient: an interrupt is none. */
 static int ask(lua_State *L) {
   struct connection *c = check_redis(L);
-  double until = now() + luaL_checknumber(L, 2);
+  double until = vm_seconds() + luaL_checknumber(L, 2);
   bool patient = lua_toboolean(L, 4);
   luaL_checktype(L, 3, LUA_TTABLE);
   size_t count = lua_rawlen(L, 3), got = 0, sent = 0;

@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define BOUND_POOL     "msched.pool"
 #define BOUND_FEATURES "msched.features"
@@ -318,9 +317,7 @@ static int pool_costs(lua_State *L) {
 /* ---- Other things that policies and reports need ---- */
 
 static int clock_seconds(lua_State *L) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  lua_pushnumber(L, (double)t.tv_sec + 1e-9 * (double)t.tv_nsec);
+  lua_pushnumber(L, vm_seconds());
   return 1;
 }
 

@@ -9,8 +9,6 @@ double script_clock_seconds(clockid_t clock) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static double thread_seconds(void) { return script_clock_seconds(CLOCK_THREAD_CPUTIME_ID); }
-
 /* What waits, or is stopped, uses no processor. Where no thread adds up which of these it is, a call has so many times
  * its seconds by the steady clock, and as many once more: a process that is stopped for long loses the first. */
 static const double WAITS = 5;
@@ -18,7 +16,7 @@ static const double WAITS = 5;
 void script_start_clock(struct script *s, struct script_clock *c, double seconds, bool own) {
   *c = (struct script_clock){.outer = s->clock, .seconds = seconds, .own = own, .began = script_now()};
   s->calls++;
-  if (own) c->processor = thread_seconds();
+  if (own) c->processor = vm_thread_seconds();
   if (seconds <= 0) return;
   c->next = c->began + seconds;
   c->waits_until = own && s->limits.sandbox ? INFINITY : c->began + WAITS * seconds;
@@ -39,7 +37,7 @@ void script_pause_outer(struct script *s, struct script_clock *c) {
 }
 
 void script_resume_outer(struct script *s, struct script_clock *c, struct script_clock *outer) {
-  double passed = script_now() - c->began, worked = thread_seconds() - c->processor;
+  double passed = script_now() - c->began, worked = vm_thread_seconds() - c->processor;
   c->outer = outer;
   if (c->seconds <= 0) s->clock = outer;
   for (struct script_clock *o = outer; o && o->own; o = o->outer) {
@@ -53,7 +51,7 @@ static bool is_over(struct script_clock *c, double now) {
   if (c->over) return true;
   if (now <= c->next) return false;
   if (!c->own) return c->over = true;
-  double left = c->seconds - (thread_seconds() - c->processor);
+  double left = c->seconds - (vm_thread_seconds() - c->processor);
   if (left <= 0) return c->over = true;
   c->next = now + left;
   if (c->followed) return false;
