@@ -116,6 +116,7 @@ uint64_t tir_drawn(uint64_t seed, uint64_t stream, uint64_t number);
 void tir_copy_arguments(const struct tir *ir, tir_func f, const struct tir_arguments *from,
                         struct tir_arguments *out); /* data too; owned by the caller */
 void tir_arguments_free(struct tir_arguments *arguments);
+double tir_type_epsilon(tir_type type); /* the spacing of its numbers about 1; 0: it is no float */
 /* What may separate results: 0 when no run rounded, else epsilon * (8 + 2 * the length of f's reductions, summed). */
 double tir_tolerance(const struct tir *ir, tir_func f, double epsilon);
 /* ---- On real numbers: they show arithmetic that is coarser than the function's, which small integers do not ---- */

@@ -94,6 +94,7 @@ typedef uint32_t tir_func;   /* a function of the module */
 /* A data type: code in bits 24-31, bits in 16-23, lanes in 0-15. */
 typedef uint32_t tir_type;
 enum tir_code { TIR_VOID, TIR_BOOL, TIR_INT, TIR_UINT, TIR_FLOAT, TIR_BFLOAT, TIR_HANDLE, TIR_STRING };
+enum { TIR_CODES = TIR_STRING + 1 }; /* how many */
 #define TIR_TYPE(code, bits, lanes) ((tir_type)((code) << 24 | (bits) << 16 | (lanes)))
 #define TIR_T_VOID                  TIR_TYPE(TIR_VOID, 0, 0)
 #define TIR_T_BOOL                  TIR_TYPE(TIR_BOOL, 1, 1)

@@ -2,8 +2,6 @@
  * compared with what stands there. Expressions are interned, so that the comparison is one of indices. */
 #include "analysis.h"
 
-#include <float.h>
-
 /* ---- The reducers ---- */
 
 enum identity { ZERO, ONE, MINUS_ONE, LEAST, GREATEST, LEAST_FINITE };
@@ -84,16 +82,14 @@ static bool is_extreme_int(tir_type type, int64_t value, bool greatest) {
 
 static bool is_extreme_float(tir_type type, double value, bool greatest) {
   if (!greatest) value = -value;
-  /* Reductions over bfloat16 are written with the largest float32, which rounds to infinity: as good an identity. */
-  return value == tir_greatest_float(type) || (tir_type_code(type) == TIR_BFLOAT && value == (double)FLT_MAX);
+  return value == tir_greatest_float(type) || value == tir_greatest_written(type);
 }
 
 static bool is_identity(const struct tir *ir, tir_expr e, enum identity wanted) {
   static const int plain[] = {[ZERO] = 0, [ONE] = 1, [MINUS_ONE] = -1};
   const struct tir_expr_node *n = tir_at(ir, e);
   if (wanted == LEAST_FINITE) /* less than it is infinity, whose distance to itself is no number */
-    return n->kind == TIR_FLOAT_IMM && is_extreme_float(n->type, n->real, false) &&
-           (tir_type_code(n->type) != TIR_BFLOAT || n->real != -(double)FLT_MAX);
+    return n->kind == TIR_FLOAT_IMM && n->real == -tir_greatest_float(n->type);
   if (n->kind == TIR_INT_IMM)
     return wanted < LEAST ? n->imm == plain[wanted] : is_extreme_int(n->type, n->imm, wanted == GREATEST);
   if (n->kind == TIR_FLOAT_IMM)

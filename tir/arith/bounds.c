@@ -28,6 +28,10 @@ double tir_greatest_float(tir_type type) {
   }
 }
 
+double tir_greatest_written(tir_type type) {
+  return tir_type_code(type) == TIR_BFLOAT ? (double)FLT_MAX : tir_greatest_float(type);
+}
+
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 

@@ -63,6 +63,9 @@ static inline struct tir_bounds tir_add_bounds(struct tir_bounds a, struct tir_b
 struct tir_bounds tir_type_bounds(tir_type type);
 /* The greatest finite value of a type of floats. */
 double tir_greatest_float(tir_type type);
+/* The same as TVM's max_value has it: for bfloat16 it is float32's, which rounds to infinity. So reductions over
+ * bfloat16 are written, and infinity is as good an identity; what must be finite takes the former. */
+double tir_greatest_written(tir_type type);
 /* Bounds of `kind` applied to operands within bounds, as whole numbers have it. */
 struct tir_bounds tir_binary_bounds(enum tir_kind kind, struct tir_bounds a, struct tir_bounds b);
 /* Whether what is of this type, with these flags, may wrap around. */

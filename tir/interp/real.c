@@ -9,8 +9,7 @@
 
 /* ---- Types ---- */
 
-/* The spacing of a type's numbers about 1; 0: it is no float. */
-static double epsilon_of(tir_type type) {
+double tir_type_epsilon(tir_type type) {
   if (!tir_type_is_float(type)) return 0;
   if (tir_type_bits(type) == 64) return 0x1p-52;
   if (tir_type_bits(type) == 32) return 0x1p-23;
@@ -26,7 +25,7 @@ static bool rounds(const struct tir_expr_node *n) {
 double tir_coarsest_epsilon(const struct tir *ir) {
   double most = 0;
   for (tir_expr e = 1; e < ir->exprs.count; e++)
-    if (rounds(tir_at(ir, e))) most = fmax(most, epsilon_of(tir_type_with_lanes(tir_at(ir, e)->type, 1)));
+    if (rounds(tir_at(ir, e))) most = fmax(most, tir_type_epsilon(tir_type_with_lanes(tir_at(ir, e)->type, 1)));
   return most;
 }
 
@@ -105,7 +104,7 @@ void tir_fill_real_argument(const struct tir *ir, tir_func f, uint64_t seed, uin
  * what a sum in float32 loses. */
 static double nudged(double x, tir_type type, uint64_t seed, uint32_t parameter, uint64_t element) {
   if (tir_type_bits(type) < 32) return x;
-  return x * (1 + 4 * epsilon_of(type) * draw(seed + 1, parameter, element));
+  return x * (1 + 4 * tir_type_epsilon(type) * draw(seed + 1, parameter, element));
 }
 
 void tir_nudge_arguments(const struct tir *ir, tir_func f, uint64_t seed, struct tir_arguments *arguments) {
@@ -129,7 +128,7 @@ double tir_real_tolerance(const struct tir *ir, tir_func f) {
 
 double tir_whole_tolerance(const struct tir *ir, tir_func f, const struct tir_arguments *results, uint32_t parameter) {
   tir_type type = element_of(ir, f, parameter);
-  double epsilon = epsilon_of(type), most = 0;
+  double epsilon = tir_type_epsilon(type), most = 0;
   if (epsilon == 0) return INFINITY;
   const struct tir_arg *arg = &results->args[parameter];
   size_t size = (size_t)tir_type_bits(type) / 8;

@@ -62,8 +62,9 @@ bool tir_type_parse(const char *text, tir_type *out) {
 
 const char *tir_type_text(tir_type t, char buffer[24]) {
   static const char *const names[] = {"void", "bool", "int", "uint", "float", "bfloat", "handle", "string"};
+  _Static_assert(sizeof names / sizeof *names == TIR_CODES, "a name for each code");
   enum tir_code code = tir_type_code(t);
-  int length = snprintf(buffer, 24, "%s", names[code & 7]);
+  int length = snprintf(buffer, 24, "%s", (int)code < TIR_CODES ? names[code] : "unknown");
   bool sized = code == TIR_INT || code == TIR_UINT || code == TIR_FLOAT || code == TIR_BFLOAT;
   if (sized) length += snprintf(buffer + length, 24 - (size_t)length, "%d", tir_type_bits(t));
   if (tir_type_lanes(t) > 1) snprintf(buffer + length, 24 - (size_t)length, "x%d", tir_type_lanes(t));

@@ -236,12 +236,8 @@ static bool fill(const struct jit_checker *c, void *at, const struct jit_content
   return driver_enter(c->device, err) && launch(c, c->fill, blocks, operands, err);
 }
 
-/* The largest whole number that a type holds with all smaller ones; tir_whole_tolerance. */
-static double whole_below_of(tir_type type) {
-  if (tir_type_bits(type) == 64) return 0x1p52;
-  if (tir_type_bits(type) == 32) return 0x1p23;
-  return tir_type_code(type) == TIR_BFLOAT ? 0x1p7 : 0x1p10;
-}
+/* Beneath it a float holds every whole number, and halves; tir_whole_tolerance. Integers are not asked. */
+static double whole_below_of(tir_type type) { return tir_type_is_float(type) ? 1 / tir_type_epsilon(type) : 0; }
 
 static void add_up(const struct found *f, unsigned blocks, struct jit_difference *out) {
   *out = (struct jit_difference){.first = UINT64_MAX, .most = UINT64_MAX};

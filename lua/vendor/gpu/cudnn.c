@@ -171,10 +171,8 @@ static bool is_unsupported(int status) {
   return status == NOT_SUPPORTED_8 || (status >= NOT_SUPPORTED && status < PAST_NOT_SUPPORTED);
 }
 
-static bool is_short(tir_type type) { return tir_type_bits(type) == 16; }
-
 static int type_of(tir_type type) {
-  return !is_short(type) ? FLOAT : tir_type_code(type) == TIR_BFLOAT ? BFLOAT16 : HALF;
+  return !tir_type_is_short(type) ? FLOAT : tir_type_code(type) == TIR_BFLOAT ? BFLOAT16 : HALF;
 }
 
 /* ---- Convolutions ---- */
@@ -216,7 +214,7 @@ static int describe_convolution(struct call *c) {
   if (!status) status = d->new_convolution(&c->about);
   if (!status)
     status = d->set_convolution(c->about, spatial + added, before, stride, dilation, CROSS_CORRELATION, FLOAT);
-  if (!status) status = d->set_math(c->about, is_short(c->type) ? TENSOR_OP_MATH : FMA_MATH);
+  if (!status) status = d->set_math(c->about, tir_type_is_short(c->type) ? TENSOR_OP_MATH : FMA_MATH);
   return status ? status : d->set_groups(c->about, vendor_groups(&c->work));
 }
 
@@ -309,7 +307,7 @@ static bool has_types(const struct vendor_work *w) {
   bool convolves = w->op == VENDOR_CONVOLUTION || w->op == VENDOR_TRANSPOSED;
   tir_type given = w->tensors[VENDOR_RESULT].type;
   return (given == TIR_T_F32 || (convolves && given == x->type)) && (!weights->rank || weights->type == x->type) &&
-         (x->type == TIR_T_F32 || (convolves && is_short(x->type)));
+         (x->type == TIR_T_F32 || (convolves && tir_type_is_short(x->type)));
 }
 
 static bool has_routine(const struct cudnn *c, const struct vendor_work *w) {
@@ -451,9 +449,8 @@ static bool choose(struct call *c) {
   return best >= 0 && lay_out(c, layout) && make_ready(c, algorithm, &c->why);
 }
 
-static double rounding_of(const struct call *c) {
-  if (c->work.tensors[VENDOR_RESULT].type == c->type) return 0;
-  return tir_type_code(c->type) == TIR_BFLOAT ? 0x1p-8 : 0x1p-11;
+double cudnn_rounding(tir_type computed, tir_type wanted) {
+  return computed == wanted ? 0 : tir_type_epsilon(computed) / 2;
 }
 
 /* By the older interface. why: what the graph API lacks; "": nothing was asked of it. */
@@ -470,8 +467,11 @@ static bool prepare_older(struct cudnn *cudnn, const struct vendor_work *work, c
   bool chosen = choose(c);
   if (!chosen) put_away(c);
   if (!chosen && !*c->why.message) return release(c), false;
-  *out = (struct vendor_call){
-      .attempt = attempt, .sample = sample, .release = release, .data = c, .rounding = rounding_of(c)};
+  *out = (struct vendor_call){.attempt = attempt,
+                              .sample = sample,
+                              .release = release,
+                              .data = c,
+                              .rounding = cudnn_rounding(c->type, work->tensors[VENDOR_RESULT].type)};
   const char *layout = c->operation->layouts == 1 ? "" : c->layout == LAYOUT_CHANNELS_LAST ? ", NHWC" : ", NCHW";
   if (chosen)
     snprintf(out->routine, sizeof out->routine, "%s, algorithm %d%s%s%s", c->operation->function, c->algorithm, layout,

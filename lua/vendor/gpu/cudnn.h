@@ -12,5 +12,7 @@ const struct cudnn_graphs *cudnn_graphs_find(void *library, void *handle, const 
  * out. False: the graph API has none, and why says so. */
 bool cudnn_graphs_prepare(const struct cudnn_graphs *graphs, const struct vendor_work *work, struct vendor_call *out,
                           char *why, size_t size);
+/* Of a result that is computed in one type and wanted in another: struct vendor_call. */
+double cudnn_rounding(tir_type computed, tir_type wanted);
 
 #endif

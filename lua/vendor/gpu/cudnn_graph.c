@@ -6,13 +6,13 @@
 #include "cudnn.h"
 #include "layout.h"
 #include "race.h"
+#include "vm/vm.h"
 
 #include <assert.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define GRAPH_TYPE(name, type) typedef type name;
 #include "cudnn_graph.def"
@@ -280,12 +280,6 @@ static bool add_plan(struct graph *g, void *configuration) {
   return true;
 }
 
-static double seconds_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Adds plans of what a mode of the heuristics names, best first; of float32 those that round, which are left out, come
  * first. */
 static void add_plans(struct graph *g, int mode, const char *name, double until) {
@@ -303,7 +297,7 @@ static void add_plans(struct graph *g, int mode, const char *name, double until)
   int most = g->plan_count + MOST_OF_A_MODE;
   for (int i = 0; i < count && i < MOST_NAMED && g->plan_count < most; i++) {
     int before = g->descriptor_count;
-    if (g->plan_count == VENDOR_MOST_WAYS || (g->plan_count && seconds_now() > until)) return;
+    if (g->plan_count == VENDOR_MOST_WAYS || (g->plan_count && vm_seconds() > until)) return;
     if (!add_plan(g, found[i])) drop_descriptors(g, before);
   }
 }
@@ -312,7 +306,7 @@ static void add_plans(struct graph *g, int mode, const char *name, double until)
 static bool make_plans(void *data, void *const *buffers, void *stream) {
   struct graph *g = data;
   (void)buffers, (void)stream;
-  double until = seconds_now() + MOST_SECONDS;
+  double until = vm_seconds() + MOST_SECONDS;
   if (!make_operations(g)) return false;
   add_plans(g, GRAPH_MODE_A, "heuristic mode A", until);
   add_plans(g, GRAPH_INSTANT, "heuristic mode INSTANT", until);
@@ -486,12 +480,6 @@ static void keep_faster(struct call *c, double *best, struct graph *g, double se
   c->graph = g, *best = seconds;
 }
 
-static double rounding_of(const struct graph *g) {
-  tir_type given = g->laid[VENDOR_RESULT].type;
-  if (given == g->work->tensors[VENDOR_RESULT].type) return 0;
-  return tir_type_code(given) == TIR_BFLOAT ? 0x1p-8 : 0x1p-11;
-}
-
 bool cudnn_graphs_prepare(const struct cudnn_graphs *graphs, const struct vendor_work *work, struct vendor_call *out,
                           char *why, size_t size) {
   struct call *c = calloc(1, sizeof *c);
@@ -510,8 +498,12 @@ bool cudnn_graphs_prepare(const struct cudnn_graphs *graphs, const struct vendor
     }
   if (!c->graph) return release(c), false;
   const struct graph *g = c->graph;
-  *out = (struct vendor_call){
-      .attempt = attempt, .sample = sample, .release = release, .data = c, .rounding = rounding_of(g)};
+  *out =
+      (struct vendor_call){.attempt = attempt,
+                           .sample = sample,
+                           .release = release,
+                           .data = c,
+                           .rounding = cudnn_rounding(g->laid[VENDOR_RESULT].type, work->tensors[VENDOR_RESULT].type)};
   snprintf(out->routine, sizeof out->routine, "%s, %s result, the best of %d plans: %s",
            g->layout == LAYOUT_CHANNELS_LAST ? "NHWC" : "NCHW", type_name(g->laid[VENDOR_RESULT].type), tried,
            g->plans[g->best].name);

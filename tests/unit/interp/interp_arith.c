@@ -172,6 +172,8 @@ static void calls_functions(void **state) {
   expect_float("T.fmod(F[0], F[6])", 0.5);
   expect_float("T.infinity(\"float32\")", INFINITY);
   expect_float("T.min_value(\"float32\")", -3.4028234663852886e38);
+  expect_float("T.Cast(\"float32\", T.max_value(\"float16\"))", 65504);
+  expect_float("T.Cast(\"float32\", T.max_value(\"bfloat16\"))", INFINITY); /* TVM's is float32's, which rounds */
   expect_refusal("float32", "T.some_function(F[0], dtype=\"float32\")", MS_RUN_UNKNOWN_CALL);
 }
 

@@ -95,6 +95,9 @@ static const struct line lines[] = {
      "B[0] = -2147483521"},
     {"F[0] = T.infinity(\"float32\") + T.min_value(\"float32\")",
      "F[0] = T.float32(\"inf\")"},
+    {"F[0] = T.Cast(\"float32\", T.max_value(\"bfloat16\")) + T.Cast(\"float32\", T.max_value(\"float16\"))",
+     "F[0] = T.Cast(\"float32\", T.bfloat16(340282346638528859811704183484516925440.0)) + "
+     "T.Cast(\"float32\", T.float16(65504.0))"},
     {"F[0] = T.float32(\"-inf\")",
      "F[0] = T.float32(\"-inf\")"},
     {"F[0] = T.float32(-1)",

@@ -27,6 +27,8 @@ static void reads_and_prints(void **state) {
   assert_int_equal(type, TIR_TYPE(TIR_INT, 8, 4));
   assert_true(tir_type_parse("int32x1", &type));
   assert_int_equal(type, TIR_T_I32);
+  char text[24];
+  assert_string_equal(tir_type_text(TIR_TYPE(TIR_CODES, 32, 1), text), "unknown");
 }
 
 static void refuses_others(void **state) {

@@ -1,6 +1,7 @@
 /* Calls of T.name(…) in expressions: nodes of the IR by their name, functions whose result's type follows from a rule,
  * and any other name, which is kept as it is. */
 #include "reader.h"
+#include "tir/arith/bounds.h"
 #include "tir/text/calls.h"
 
 #include <math.h>
@@ -227,15 +228,12 @@ static bool read_limit(struct tir_reader *r, struct tir_args *args, struct tir_i
     return tir_reader_fail(r, args->token, MS_TEXT_TYPE, "T.%s takes a data type", args->name);
   if (!tir_reader_as_type(r, v, &t) || !tir_args_done(r, args, 1)) return false;
   int bits = tir_type_bits(t);
-  double most = bits == 64                                     ? 1.7976931348623157e308
-                : bits == 32 || tir_type_code(t) == TIR_BFLOAT ? 3.4028234663852886e38
-                                                               : 65504;
   bool least = !strcmp(args->name, "min_value"), infinite = !strcmp(args->name, "infinity");
   tir_expr e;
   if (tir_type_lanes(t) != 1 || (!tir_type_is_float(t) && (infinite || !tir_type_is_int(t))))
     return tir_reader_fail(r, v.token, MS_TEXT_TYPE, "T.%s knows no value of this type", args->name);
   if (tir_type_is_float(t))
-    e = tir_float(r->ir, t, infinite ? INFINITY : least ? -most : most);
+    e = tir_float(r->ir, t, infinite ? INFINITY : least ? -tir_greatest_written(t) : tir_greatest_written(t));
   else if (tir_type_code(t) == TIR_UINT)
     e = tir_int(r->ir, t, least ? 0 : bits == 64 ? INT64_MAX : (int64_t)((1ull << bits) - 1));
   else

@@ -27,10 +27,7 @@ bool tir_reader_constant(struct tir_reader *r, uint32_t token, tir_type type, do
   tir_expr e;
   if (tir_type_is_float(type)) {
     double value = is_real ? real : (double)integer;
-    /* bfloat16 too: reductions over it start at float32's limits, which round to infinity. */
-    double most = tir_type_bits(type) == 64 ? INFINITY : 3.4028234663852886e38;
-    if (tir_type_bits(type) == 16 && tir_type_code(type) == TIR_FLOAT) most = 65504.0;
-    if (isfinite(value) && fabs(value) > most)
+    if (isfinite(value) && fabs(value) > tir_greatest_written(type))
       return tir_reader_fail(r, token, MS_TEXT_TYPE, "%g is too large for %s", value, tir_type_text(scalar, text));
     e = tir_float(r->ir, scalar, value);
   } else if (tir_type_is_int(type) || tir_type_code(type) == TIR_BOOL) {
