@@ -527,11 +527,13 @@ struct jit_result {
  */
 struct jit_measurer;
 struct vm_intrinsics;
+#define JIT_RUN_SECONDS       10 /* seconds that hold for 0 */
+#define JIT_REFERENCE_SECONDS 600
 struct jit_measurer_options {
   uint32_t builders;        /* 0: as many as the target has cores */
   double build_timeout;     /* seconds; 0: 30 */
-  double run_timeout;       /* seconds a candidate, all its runs; 0: 10 */
-  double reference_timeout; /* seconds of the unscheduled function; 0: 600 */
+  double run_timeout;       /* seconds a candidate, all its runs; 0: JIT_RUN_SECONDS */
+  double reference_timeout; /* seconds of the unscheduled function; 0: JIT_REFERENCE_SECONDS */
   double tolerance;         /* 0: 0.02 */
   double censor_factor; /* a candidate slower than this many times the best, or the unscheduled function until one is
                            faster, is stopped in the middle; eight times later with no best yet; 0: 3; below 0: none */

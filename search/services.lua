@@ -5,8 +5,9 @@ local services = {}
 local Services = {}
 Services.__index = Services
 
--- options: target, jobs, files, rule_timeout, skip_failing, run_timeout, reference_timeout, simulate, no_tune, model,
--- seed; store, or db: the path of one; measurer: what measures in place of the program's.
+-- options: target, jobs, files, rule_timeout, skip_failing, policy_timeout, run_timeout, reference_timeout, simulate,
+-- no_tune, model, seed; store, or db: the path of one; fleet: the address of one whose workers measure; measurer: what
+-- measures in place of both.
 function services.open(options)
   return setmetatable({options = options, store = options.store or msched.store(options.db), tasks = {}}, Services)
 end

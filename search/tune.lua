@@ -94,21 +94,20 @@ local function reopen(func, box, parts, seed)
   return product and {(product:sketch(product:combination(seed, seed)))} or traces_of(sketches)
 end
 
--- Opens the space of a function on a target. Gives sketches, as schedules; mutators; postprocs, those that run in this
--- state; refused, what was (rules/refusals.lua); thinned, whether there are more sketches;
--- unscheduled, whether the function has no block that could be scheduled; product, the space factored by
--- block (rules/factored.lua) where it is large: sketches is then every choice of every block once; idle, the names of
--- rules of the user's that changed nothing; reopen, which gives
--- the sketches that another seed makes, as traces. The target's rules and those of options.files run in a sandbox;
--- closures (registered, or options.rules, options.postprocs, options.mutators) run here, and so does a space that the
--- script describes in place of the target's.
--- Each call has options.rule_timeout seconds; with options.skip_failing, one that fails counts as refused.
 -- Why there is nothing to tune in a function with an extent of 0, all of whose blocks have one.
 function tune.empty_text(func)
   return string.format("%s: nothing to tune: an extent of it is 0, so that it computes no elements there; `msched \z
                         run` runs it as it is", func:name())
 end
 
+-- Opens the space of a function on a target. Gives sketches, as schedules; mutators; postprocs, those that run in this
+-- state; refused, what was (rules/refusals.lua); thinned, whether there are more sketches; unscheduled, whether the
+-- function has no block that could be scheduled; product, the space factored by block (rules/factored.lua) where it is
+-- large: sketches is then every choice of every block once; idle, the names of rules of the user's that changed
+-- nothing; reopen, which gives the sketches that another seed makes, as traces. The target's rules and those of
+-- options.files run in a sandbox; closures (registered, or options.rules, options.postprocs, options.mutators) run
+-- here, and so does a space that the script describes in place of the target's. Each call has options.rule_timeout
+-- seconds; with options.skip_failing, one that fails counts as refused.
 function tune.open(func, target, options)
   check_extents(func)
   local timeout = options.rule_timeout or run_options.standard.rule_timeout
@@ -206,7 +205,7 @@ local function fields_of(each, run, target, options)
   return {
     name = each.name, weight = each.weight, equal = each.equal, target = target, trials = options.trials
       or run_options.standard.trials, asked = (options.trials or options.total or options.deterministic) ~= nil,
-    seed = options.seed or 1, batch = options.batch or run_options.standard.batch,
+    seed = options.seed or run_options.standard.seed, batch = options.batch or run_options.standard.batch,
     most_failures = options.failures or run_options.standard.failures, simulate = options.simulate,
     -- 0: none
     policy_timeout = options.deterministic and 0 or options.policy_timeout or run_options.standard.policy_timeout,

@@ -185,8 +185,8 @@ static void stop(struct jit_measurer *m) {
 
 static void set_defaults(struct jit_measurer_options *o) {
   if (!o->build_timeout) o->build_timeout = 30;
-  if (!o->run_timeout) o->run_timeout = 10;
-  if (!o->reference_timeout) o->reference_timeout = 600;
+  if (!o->run_timeout) o->run_timeout = JIT_RUN_SECONDS;
+  if (!o->reference_timeout) o->reference_timeout = JIT_REFERENCE_SECONDS;
   if (!o->tolerance) o->tolerance = 0.02;
   if (!o->censor_factor) o->censor_factor = 3;
   o->code.dump_after = o->code.export_name = NULL;

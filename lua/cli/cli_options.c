@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 /* Options: how the words of a command are read by the table of options.def, and how the table is explained. */
 #include "cli.h"
+#include "jit/jit.h"
 #include "lua/bind/state/visible.h"
 
 #include <assert.h>

@@ -2,6 +2,7 @@
 -- that checks, store, resuming, time limits and the final re-measurement are those of any other run.
 local ms = msched
 local tune, tuners = ms.load "search.tune", ms.load "lua.compat.tuners"
+local standard = ms.load("search.options").standard
 local measure = {}
 
 local REFUSED = 512 -- configs refused in a row, after which no other is tried
@@ -93,7 +94,7 @@ function measure.run(func, space, schedule, options)
   local given = {policy = {kind = "policy", name = tuner.name, needs = tuner.needs, run = run},
                  spaces = {{name = "configs", apply = function(sch) return {sch} end}}}
   for name in measure.OPTIONS:gmatch "(%w[%w_]*):" do given[name] = options[name] end
-  given.trials = options.trials or 64
+  given.trials = options.trials or standard.trials
   function given.listen(e)
     if e.event == "trial" then events[e.hash] = e end
     if options.listen then options.listen(e) end
