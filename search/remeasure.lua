@@ -82,7 +82,7 @@ end
 -- Gives whether there were any.
 local function put_aside(task, timed, again)
   local measurer, kept, found = task.services.measurer, {}, false
-  local liars = measurer.put_aside and measurer:put_aside() or {}
+  local liars = measurer.distrusted and measurer:distrusted() or {}
   for _, c in ipairs(task.measured) do
     local why = c.worker and not timed[c.hash] and not again[c.hash] and liars[c.worker]
     if why then
@@ -101,7 +101,7 @@ end
 function remeasure.run(task, pause)
   if task.simulate or task.done == task.counted or task.run.cut then return 0 end
   -- of a fleet also one alone: others confirm it
-  local timed, count, least = {}, 0, task.services.measurer.put_aside and 1 or 2
+  local timed, count, least = {}, 0, task.services.measurer.distrusted and 1 or 2
   for round = 1, ROUNDS do
     local list = round == 1 and closest(task) or challengers(task, timed)
     if #list < least or task:stopped() or task.run:is_late(remeasure.LATE) then break end

@@ -46,8 +46,8 @@ local function json_of(q)
   local function people(list)
     local out = cli.list {}
     for i, w in ipairs(list) do
-      out[i] = {name = w.name, host = w.host, alive = w.alive, aside = w.aside, capacity = w.capacity, done = w.done,
-                failed = w.failed, rate = w.rate, seen = w.seen}
+      out[i] = {name = w.name, host = w.host, alive = w.alive, aside = w.slow ~= "" and w.slow or w.liar or "",
+                capacity = w.capacity, done = w.done, failed = w.failed, rate = w.rate, seen = w.seen}
     end
     return out
   end

@@ -22,8 +22,8 @@ function check.best(queue, what, rate)
   return math.max(rate, known)
 end
 
--- Why a worker's results would be put aside; "": they are not.
-function check.fault(rate, best)
+-- Why a worker is too slow to take jobs; "": it is not.
+function check.slow(rate, best)
   if rate >= check.SHARE * best then return "" end
   return string.format("its measured peak is %.0f %% of the best seen: heat, another clock, or a busy machine",
                        100 * rate / best)

@@ -3,13 +3,14 @@
 -- to nothing again. Its user keeps the results: that of a job stays on the server until the next is asked for.
 local check, codec, link, Queue = msched.load "search.fleet.check", msched.load "search.fleet.codec",
   msched.load "search.fleet.link", msched.load "search.fleet.queue"
+local standard = msched.load "search.options".standard
 
 local Coordinator = {LOOK = 2} -- seconds between looks at workers and results
 Coordinator.__index = Coordinator
 
 local AHEAD = 3 -- seconds of the workers' work that are sent ahead
 local SAY, AGAIN = 1, 3 -- seconds between its own signs of life; looks until a job is sent again
-local TRIES = 8 -- of a job whose results do not count, as those of a worker that is put aside and takes jobs
+local TRIES = 8 -- of a job whose results do not count, as those of a worker that is too slow and takes jobs
 local RETIMING = 60 -- seconds that a worker has for finalists, besides what they take
 local UNANSWERED = 3 -- workers that may fail to time finalists again
 
@@ -66,9 +67,9 @@ end
 -- options: fleet, the address; target; run_timeout, reference_timeout; listen(text), gets what is to be known.
 function Coordinator.open(options)
   local self = setmetatable({
-    target = options.target, run_timeout = options.run_timeout or 10,
-    reference_timeout = options.reference_timeout or 600, tasks = {}, unsent = {}, sent = {}, in_flight = 0,
-    ready = {}, stored = {}, after = "0-0", rate = 0, came = 0, workers = {}, texts = {}, faults = 0, asked = 0,
+    target = options.target, run_timeout = options.run_timeout or standard.run_timeout,
+    reference_timeout = options.reference_timeout or standard.reference_timeout, tasks = {}, unsent = {}, sent = {},
+    in_flight = 0, ready = {}, stored = {}, after = "0-0", rate = 0, came = 0, workers = {}, texts = {}, faults = 0, asked = 0,
     liars = {}, looked = -math.huge, said = -math.huge, started = msched.clock(),
   }, Coordinator)
   self.link = options.link or link.open(options.fleet)
@@ -85,7 +86,7 @@ function Coordinator:look()
   local now = msched.clock()
   self.workers, self.looked, self.capacity, self.rate = self.queue:who "workers", now, 0, 0
   for _, w in ipairs(self.workers) do
-    if w.alive and w.aside == "" then self.capacity, self.rate = self.capacity + w.capacity, self.rate + w.rate end
+    if w.alive and w.slow == "" then self.capacity, self.rate = self.capacity + w.capacity, self.rate + w.rate end
   end
   if self.capacity == 0 and now - self.started > self.LOOK then self:say_nobody() end
 end
@@ -221,9 +222,9 @@ function Coordinator:take(bytes)
     self:tell_fault("worker %s: %s", r.worker, fault)
     return self:again(job, string.format("worker %s sent a result that is none: %s", r.worker, fault))
   end
-  if r.aside ~= "" then
-    self:tell_fault("worker %s: its results are put aside: %s", r.worker, r.aside)
-    return self:again(job, string.format("worker %s put it aside: %s", r.worker, r.aside))
+  if r.slow ~= "" then
+    self:tell_fault("worker %s is too slow to take jobs: %s", r.worker, r.slow)
+    return self:again(job, string.format("worker %s was too slow to take it: %s", r.worker, r.slow))
   end
   if self.liars[r.worker] then
     return self:again(job, string.format("the times of worker %s are not confirmed by others", r.worker))
@@ -309,7 +310,7 @@ local function choose(self, job)
   for _, w in ipairs(self.workers) do
     local own = job.own[w.name] or 0
     local cost = own == 0 and {0, asked_of(self, w.name)} or {1 + asked_of(self, w.name), own}
-    if w.alive and w.aside == "" and not job.had[w.name] and not self.liars[w.name]
+    if w.alive and w.slow == "" and not job.had[w.name] and not self.liars[w.name]
         and (not found or cost[1] < least[1] or cost[1] == least[1] and cost[2] < least[2]) then
       found, least = w.name, cost
     end
@@ -320,7 +321,7 @@ end
 -- How many functions' finalists may be asked for at once: a worker times those of one.
 function Coordinator:most_retimed()
   local count = 0
-  for _, w in ipairs(self.workers) do if w.alive and w.aside == "" then count = count + 1 end end
+  for _, w in ipairs(self.workers) do if w.alive and w.slow == "" then count = count + 1 end end
   return math.max(count, 1)
 end
 
@@ -451,7 +452,7 @@ function Coordinator:remeasured(wait, job)
 end
 
 -- The workers whose results do not count, {name = why}.
-function Coordinator:put_aside() return self.liars end
+function Coordinator:distrusted() return self.liars end
 
 -- ---- The end -----------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,8 @@ local function held_in(queue)
   return type(reply) == "table" and math.tointeger(reply[1]) or 0
 end
 
--- {id, device, versions, protocol, is_own, jobs, held, workers, tuners, poison, poisoned} of each queue.
+-- {id, device, versions, protocol, is_own, jobs, held, workers, tuners, poison, poisoned} of each queue. Workers have
+-- `slow`, why they take no jobs, or "", and `liar`, why a tuner does not trust their results, or nil.
 function status.read(server)
   local list = {}
   for i, about in ipairs(Queue.list(server)) do
@@ -30,7 +31,7 @@ function status.read(server)
                jobs = math.max(length - held, 0), held = held, workers = queue:who "workers",
                tuners = queue:who "tuners", poison = poison, poisoned = poisoned}
     local liars = check.liars(queue)
-    for _, w in ipairs(list[i].workers) do if liars[w.name] and w.aside == "" then w.aside = liars[w.name] end end
+    for _, w in ipairs(list[i].workers) do w.liar = liars[w.name] end
   end
   return list
 end
@@ -43,7 +44,8 @@ local function age_of(w)
 end
 
 local function state_of(w)
-  return not w.alive and "dead" or w.aside ~= "" and "put aside: " .. w.aside or "works"
+  return not w.alive and "dead" or w.slow ~= "" and "takes no jobs: " .. w.slow
+    or w.liar and "put aside: " .. w.liar or "works"
 end
 
 local function add_queue(lines, q)

@@ -58,7 +58,7 @@ function Worker.open(options)
     say = options.say, target = serves.target, device = serves.device, simulate = options.simulate,
     factor = options.factor, number = options.number, builders = options.builders,
     held = {}, line = {}, by_id = {}, finished = {}, tasks = {}, used = 0, ids = 0, done = 0, failed = 0, refused = 0,
-    recent = {}, aside = "", started = os.time(),
+    recent = {}, slow = "", started = os.time(),
     said = -math.huge, claimed = -math.huge, pending = 0, checked = -math.huge,
     measure = not options.simulate and check.measurer(serves.target) or nil,
   }, Worker)
@@ -122,7 +122,7 @@ end
 -- ---- Checking itself ----------------------------------------------------------------------------------------------
 
 function Worker:is_check_due()
-  local every = self.aside == "" and check.EVERY or check.AGAIN
+  local every = self.slow == "" and check.EVERY or check.AGAIN
   return self.measure ~= nil and msched.clock() - self.checked >= every
 end
 
@@ -138,13 +138,13 @@ function Worker:check()
   self:be_silent()
   local rate = self.measure()
   local what = string.format("%s:%s", host_id(), device_id(self.number))
-  local before = self.aside
+  local before = self.slow
   self.checked = msched.clock()
-  self.aside = check.fault(rate, check.best(self.queue, what, rate))
-  if self.aside == before then return end
+  self.slow = check.slow(rate, check.best(self.queue, what, rate))
+  if self.slow == before then return end
   self.said = -math.huge -- at once
-  self.say(self.aside ~= "" and "takes no jobs: " .. self.aside or "takes jobs again")
-  if self.aside ~= "" then
+  self.say(self.slow ~= "" and "takes no jobs: " .. self.slow or "takes jobs again")
+  if self.slow ~= "" then
     self.queue:release(self.name)
     self.held, self.line = {}, {}
   end
@@ -157,7 +157,7 @@ function Worker:about()
   while self.recent[first] and self.recent[first] < now - RATE do first = first + 1 end
   self.recent = table.move(self.recent, first, #self.recent, 1, {})
   return {name = self.name, host = host_name(), device = self.device, versions = self.queue.versions,
-          aside = self.aside, capacity = self.capacity, done = self.done, failed = self.failed,
+          slow = self.slow, capacity = self.capacity, done = self.done, failed = self.failed,
           rate = #self.recent / RATE, started = self.started, seen = os.time()}
 end
 
@@ -192,7 +192,7 @@ function Worker:tend()
   if self.connections ~= self.link.connections then
     local is_new = self.connections == nil
     self.connections = self.link.connections
-    if self.aside == "" then self:accept(self.queue:recover(self.name, self.held, is_new)) end
+    if self.slow == "" then self:accept(self.queue:recover(self.name, self.held, is_new)) end
   end
   if now - self.claimed >= lease_seconds / 4 and self:room() > 0 then
     self.claimed = now
@@ -202,7 +202,7 @@ end
 
 -- ---- Jobs --------------------------------------------------------------------------------------------------------
 
-function Worker:room() return self.aside == "" and self.capacity - self:holds() or 0 end
+function Worker:room() return self.slow == "" and self.capacity - self:holds() or 0 end
 function Worker:holds()
   local count = 0
   for _ in pairs(self.held) do count = count + 1 end
@@ -330,7 +330,7 @@ end
 -- What came of a job: sent with the next of them.
 function Worker:answer(job, values)
   local limit = job.task and job.task.limit or {}
-  values.name, values.worker, values.aside = job.name, self.name, self.aside
+  values.name, values.worker, values.slow = job.name, self.name, self.slow
   values.limit, values.limit_of, values.limit_seconds = limit.name, limit.of, limit.seconds
   self.finished[#self.finished + 1] = {job = job, bytes = codec.write_result(values),
                                        reply = job.read and job.read.reply}
@@ -404,7 +404,7 @@ function Worker:step()
   self:take_results()
   self:flush()
   if self.pending == 0 and not self.finalists and self:is_check_due() then self:check() end
-  if self.aside ~= "" then msched.sleep(BUSY_WAIT) end
+  if self.slow ~= "" then msched.sleep(BUSY_WAIT) end
   local room = self:room()
   if room > 0 then
     self:accept(self.queue:take(self.name, room, self:holds() == 0 and math.min(IDLE_WAIT, self.queue.lease / 5) or 0))

@@ -77,7 +77,7 @@ assert(misfit(transaction, {"OK", "QUEUED", {}, "QUEUED"}) == "MGET")
 
 -- ---- Forms
 local result =
-  {name = "a.b", worker = "w", hash = "b", outcome = "measured", reason = "", aside = "", seconds = 0.5, low = 0.25,
+  {name = "a.b", worker = "w", hash = "b", outcome = "measured", reason = "", slow = "", seconds = 0.5, low = 0.25,
    high = math.huge, runs = 3, busy = true, repeated = false, build_seconds = 1, check_seconds = 2, time_seconds = 3,
    remark = "", device = {"name", "x", "driver", "12", "else", "1"}, times = {1.5, 2.5}, limit = "memory",
    limit_of = "bytes", limit_seconds = 0.125}
@@ -506,7 +506,7 @@ local function finals(factors, claimed)
     claims[n], list[n] = by and {worker = by, seconds = factors[by] * got[n].seconds}, traces[n]
   end
   retime(c:remeasure(task, list, 0.01, claims))
-  return times, c:put_aside(), c
+  return times, c:distrusted(), c
 end
 local function is_true(list) for n, t in ipairs(list) do assert(t.seconds == got[n].seconds, n) end end
 
@@ -517,7 +517,7 @@ assert(next(liars) == nil and list[1].worker == "c") -- it had measured none of 
 list, liars = finals({a = 1, b = 0.5, c = 1}, {"b", "b", "a"})
 is_true(list)
 assert(liars.b and liars.b:find "c and a took 2 times as long as it said" and not liars.a and not liars.c)
-assert(status.of("redis://memory")[1].workers[2].aside == liars.b)
+assert(status.of("redis://memory")[1].workers[2].liar == liars.b)
 list, liars = finals({a = 1, b = 1, c = 3}, {"a", "a", "b"})
 is_true(list)
 assert(liars.c and not liars.a and not liars.b)
@@ -639,22 +639,22 @@ said = {}
 local slow_at
 assert(times_of(serve(c, workers, function(n)
   if n >= 10 and rate == 100 then rate = 60 end
-  if workers.a.aside ~= "" then slow_at = slow_at or workers.a.done end
+  if workers.a.slow ~= "" then slow_at = slow_at or workers.a.done end
   if n >= 10 then ms.sleep(0.002) end
 end)) == expected)
 assert(slow_at and workers.a.done == slow_at and workers.a:holds() == 0
        and said[1]:find "takes no jobs: its measured peak is 60 %% of the best seen", said[1])
 workers.a:step()
-assert(status.of("redis://memory")[1].workers[1].aside:find "60 %%")
+assert(status.of("redis://memory")[1].workers[1].slow:find "60 %%")
 rate = 90
 local deadline = ms.clock() + 5
-repeat workers.a:step() until workers.a.aside == "" or ms.clock() > deadline
+repeat workers.a:step() until workers.a.slow == "" or ms.clock() > deadline
 assert(said[2] == "takes jobs again")
 -- one that starts when it is hot knows of it
 local late = worker "late"
 function late.measure() return 50 end
 late:step()
-assert(late.aside:find "50 %%")
+assert(late.slow:find "50 %%")
 check.EVERY, check.AGAIN = 300, 30
 -- what measures it
 local measure = check.measurer(ms.target "native")
