@@ -1,7 +1,7 @@
 -- What a named operator computes, in the words of vendors' libraries (vendor.h): the memory of its tensors as they see
 -- it.
 local ms = msched
-local work = {}
+local work, SUMS = {}, ms.load "lua.lib.ops.common".SUMS
 
 local function row_major(shape)
   local strides, stride = {}, 1
@@ -132,12 +132,12 @@ end
 
 -- Whether vendors know the types: float32, and in what adds products short floats with sums of float32, and bytes with
 -- sums of int32.
-local SUMS = {float16 = "float32", bfloat16 = "float32", int8 = "int32", uint8 = "int32"}
+local function sums_of(dtype) return not dtype:find "int16" and SUMS[dtype] end
 local function has_types(values)
   local second = values.weight_dtype ~= "auto" and values.weight_dtype or values.dtype
   if values.dtype == "float32" then return second == "float32" end
-  local sums = SUMS[values.dtype]
-  return sums and (second == values.dtype or sums == "int32" and SUMS[second] == sums)
+  local sums = sums_of(values.dtype)
+  return sums and (second == values.dtype or sums == "int32" and sums_of(second) == sums)
     and (values.accumulate == "auto" or values.accumulate == sums)
 end
 

@@ -32,7 +32,11 @@ function element_types.by(field)
   return names
 end
 
-function element_types.is_float(name) return types[name] ~= nil and types[name].kind == "float" end
+-- Of vectors, too: float32x4.
+function element_types.is_float(name)
+  local of = types[name and name:match "^%a+%d*"]
+  return of ~= nil and of.kind == "float"
+end
 
 -- Whether each number of the type `from` is one of the type `to`, so that a conversion there and back changes nothing.
 -- Numbers alone: what a bool is when it is converted is a question of its own.

@@ -9,7 +9,8 @@
 -- one that can leave its tensor is refused; te.if_then_else guards an access, te.select does not, since it computes
 -- both.
 local ms = msched
-local element_types = ms.load "lua.lib.element_types".of
+local elements = ms.load "lua.lib.element_types"
+local element_types, is_float = elements.of, elements.is_float
 local te = {}
 
 local Expr, Tensor, Axis = {}, {}, {}
@@ -20,7 +21,6 @@ local function fail(format, ...) fail_at(ms.where(), format, ...) end
 
 -- ---- Types -----------------------------------------------------------------------------------------------------
 
-local function is_float(type) return type:find("^b?float") ~= nil end
 local function is_int(type) return type:find("^u?int") ~= nil end
 
 -- An expression is written as a tree: what is used twice stands there twice. Its size and depth are kept as it grows.

@@ -1,6 +1,6 @@
 -- What the operators of networks share: the view of a node that each gets, and broadcasting, axes, and folded indices.
 local ms = msched
-local te = ms.te
+local te, element_types = ms.te, ms.load "lua.lib.element_types"
 local common = {}
 
 local Node = {}
@@ -260,7 +260,7 @@ function Node:choice(name, otherwise, ...)
 end
 function Node:has_attribute(name) return self.node.attributes[name] ~= nil end
 
-local ONNX_TYPES = ms.load "lua.lib.element_types".by "onnx"
+local ONNX_TYPES = element_types.by "onnx"
 -- The type that ONNX has by number.
 function Node:type_of(number)
   return ONNX_TYPES[number] or self:fail("elements of type %s, which no array has", tostring(number))
@@ -304,10 +304,14 @@ function common.reversed(list)
 end
 function common.text(shape) return "[" .. table.concat(shape, ", ") .. "]" end
 
-common.is_float = ms.load "lua.lib.element_types".is_float
+common.is_float = element_types.is_float
 function common.is_half(t) return t == "float16" or t == "bfloat16" end
 -- The least and the greatest number of the types that networks are quantized to.
-common.LIMITS = {uint8 = {0, 255}, int8 = {-128, 127}, uint16 = {0, 65535}, int16 = {-32768, 32767}}
+common.LIMITS = {}
+for _, t in ipairs {"uint8", "int8", "uint16", "int16"} do
+  local of = element_types.of[t]
+  common.LIMITS[t] = {math.tointeger(of.low), math.tointeger(of.high)}
+end
 common.NARROW_LIMITS = {uint4 = {0, 15}, int4 = {-8, 7}} -- of bits in a byte
 function common.is_unsigned(t) return t:find "^uint" ~= nil end
 
@@ -413,12 +417,7 @@ function common.broadcast(n, shapes)
   return shape
 end
 
--- The element of X at indices of a shape that it is broadcast to.
-function common.at(X, indices)
-  local at, before = {}, #indices - #X.shape
-  for d, extent in ipairs(X.shape) do at[d] = extent == 1 and 0 or indices[before + d] end
-  return X[at]
-end
+common.at = ms.load "lua.lib.ops.common".broadcast_element
 
 -- An index of all dimensions folded into one, and back.
 function common.fold(indices, shape)
@@ -471,6 +470,9 @@ function common.reshaped(X, shape)
   return common.compute(shape, X.type, function(indices) return X[reindexed(indices, shape, X.shape)] end)
 end
 function common.copy(X) return common.compute(X.shape, X.type, function(i) return X[i] end) end
+function common.narrow(Y, t) -- in the type t, which it may have already
+  return Y.type == t and Y or common.compute(Y.shape, t, function(i) return Y[i] end)
+end
 
 -- An index as data have it: counted from the end below 0, and within the extent whatever it is.
 function common.index(i, extent)

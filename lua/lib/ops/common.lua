@@ -80,13 +80,20 @@ function common.axes(what, axes, rank)
 end
 
 -- What sums of a type are held in: integers of 8 and 16 bits in int32, short floats in float32, others in themselves.
-local SUMS =
+common.SUMS =
   {int8 = "int32", uint8 = "int32", int16 = "int32", uint16 = "int32", float16 = "float32", bfloat16 = "float32"}
-function common.sums(type) return SUMS[type] or type end
+function common.sums(type) return common.SUMS[type] or type end
 
-function common.is_float(type) return type:find "^b?float" ~= nil end
+common.is_float = ms.load "lua.lib.element_types".is_float
 function common.check_float(what, name, x)
   if not common.is_float(x.type) then fail(what, "%s is of %s; floats are expected", name, x.type) end
+end
+
+-- The element of X that stands at these indices of a shape that it is broadcast to.
+function common.broadcast_element(X, indices)
+  local at, before = {}, #indices - #X.shape
+  for d, extent in ipairs(X.shape) do at[d] = extent == 1 and 0 or indices[before + d] end
+  return X[at]
 end
 
 function common.zero(type) return te.const(common.is_float(type) and 0.0 or 0, type) end

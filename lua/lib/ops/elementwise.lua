@@ -55,13 +55,6 @@ local function broadcast_shape(what, a, b)
   return shape
 end
 
--- The element of X that stands at these indices of a shape it is broadcast to.
-local function broadcast_element(X, indices)
-  local at, before = {}, #indices - #X.shape
-  for d, extent in ipairs(X.shape) do at[d] = extent == 1 and 0 or indices[before + d] end
-  return X[at]
-end
-
 local function binary(what, f)
   ops[what] = function(A, B, name)
     common.check_tensor(what, "A", A)
@@ -69,7 +62,7 @@ local function binary(what, f)
     common.check_tensor(what, "B", B)
     return te.compute(broadcast_shape(what, A.shape, B.shape), function(...)
       local indices = {...}
-      return f(broadcast_element(A, indices), broadcast_element(B, indices))
+      return f(common.broadcast_element(A, indices), common.broadcast_element(B, indices))
     end, name or what)
   end
 end
@@ -90,7 +83,7 @@ function ops.broadcast_to(X, shape, name)
       common.fail("broadcast_to", "%s cannot become %s", table.concat(X.shape, "x"), table.concat(shape, "x"))
     end
   end
-  return te.compute(shape, function(...) return broadcast_element(X, {...}) end, name or "broadcast")
+  return te.compute(shape, function(...) return common.broadcast_element(X, {...}) end, name or "broadcast")
 end
 
 -- ---- Along one dimension ---------------------------------------------------------------------------------------

@@ -116,10 +116,6 @@ function attention.beside(Y, t)
     return Y[{i[1], s[2] == 1 and 0 or te.floordiv(i[3], s[4]), i[2], s[2] == 1 and i[3] or te.floormod(i[3], s[4])}]
   end)
 end
-function attention.narrow(Y, t)
-  if Y.type == t then return Y end
-  return compute(Y.shape, t, function(i) return Y[i] end)
-end
 
 -- The bias and the keys that are seen by a mask that is added, or of bool; keys past its end are not seen.
 function attention.mask(n, M, shape)
@@ -204,9 +200,9 @@ operators.Attention = function(n)
   local outputs = {[0] = made.raw, made.capped, made.biased, made.softmax}
   local mode = n:int("qk_matmul_output_mode", 0)
   if not outputs[mode] then n:fail("qk_matmul_output_mode is %d, not one of 0 to 3", mode) end
-  return #Q.shape == 3 and attention.beside(made.y, Q.type) or attention.narrow(made.y, Q.type),
+  return #Q.shape == 3 and attention.beside(made.y, Q.type) or common.narrow(made.y, Q.type),
          n:wants(2) and (keys or attention.tensor(k)) or nil, n:wants(3) and (values or attention.tensor(v)) or nil,
-         n:wants(4) and common.copy(attention.narrow(outputs[mode], Q.type)) or nil
+         n:wants(4) and common.copy(common.narrow(outputs[mode], Q.type)) or nil
 end
 
 -- Graphs change the scores, and what the softmax of them gives.

@@ -379,7 +379,7 @@ microsoft("MultiHeadAttention", function(n)
                                     bias = sum_of(padding(n, 5, shape), added(n, 6, shape)), allowed = causal(n, past)})
   return attention.beside(made.y, n:type(1)), n:wants(2) and (keys or attention.tensor(k)) or nil,
     n:wants(3) and (values or attention.tensor(v)) or nil,
-         n:wants(4) and common.copy(attention.narrow(made.raw, n:type(1))) or nil
+         n:wants(4) and common.copy(common.narrow(made.raw, n:type(1))) or nil
 end)
 
 -- What stands in all nodes whose queries, keys and values are one product of the input X: how many elements each has.

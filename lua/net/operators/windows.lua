@@ -384,8 +384,7 @@ operators.Col2Im = function(n)
     local x = wide(X[{i[1], i[2] * taps + common.fold(own, kernel), common.fold(at, blocks)}])
     return te.select(te.all(table.unpack(reaches)), x, te.const(is_float(t) and 0.0 or 0, t))
   end)
-  if Y.type == X.type then return Y end
-  return compute(shape, X.type, function(i) return Y[i] end)
+  return common.narrow(Y, X.type)
 end
 
 -- ---- Pools -------------------------------------------------------------------------------------------------------
@@ -403,10 +402,6 @@ local function windowed(P, w, shape, reducer, f)
     for d in ipairs(w.kernel) do at[d + 2] = place(w, d, i[d + 2], r[d]) end
     return f(P, at)
   end)
-end
-local function narrow(Y, t)
-  if Y.type == t then return Y end
-  return compute(Y.shape, t, function(i) return Y[i] end)
 end
 
 -- Where each window has its largest element, the first of equal ones, in the whole tensor: counted along rows, or along
@@ -441,7 +436,7 @@ function common.max_pool(n, X)
   local w, shape, size
   X, w, shape, size = pool_window(n, X)
   local P = around(X, w, function() return common.lowest(X.type) end)
-  return narrow(windowed(P, w, shape, common.maximum, function(Q, at) return wide(Q[at]) end), X.type),
+  return common.narrow(windowed(P, w, shape, common.maximum, function(Q, at) return wide(Q[at]) end), X.type),
          n:wants(2) and largest_places(n, X, w, shape, size) or nil
 end
 operators.MaxPool = function(n) return common.max_pool(n) end
@@ -496,7 +491,7 @@ local function global(reducer, before, after)
     local X, set = n:x(1), {}
     if #X.shape < 3 then n:fail("its input has %d dimensions", #X.shape) end
     for d = 3, #X.shape do set[d] = true end
-    return narrow((common.over(X, set, true, reducer, before, after)), X.type)
+    return common.narrow((common.over(X, set, true, reducer, before, after)), X.type)
   end
 end
 operators.GlobalAveragePool = global(te.sum, nil, function(x, k) return x / te.const(k + 0.0, x.type) end)
