@@ -204,84 +204,99 @@ end
 -- A line after so many results without a new best, or so many seconds without a line.
 local QUIET, SILENT = 16, 60
 
--- states: of tasks by name, in which it notes what it is told. screen: what shows them on a terminal (live.lua); nil:
--- it is none. of_network: the tasks are a network's functions.
+-- What shows a run's events as they come: handlers by event, of {states, of tasks by name; screen; print(text); shown,
+-- the best time in a task's last line; functions, the states of the network's, where it is one; families, the states of
+-- a function that is cut and of its groups, by its name}.
+local handlers = {}
+
+local function warn(self, name, ...)
+  if self.screen then self.screen:clear() end
+  io.stdout:flush()
+  io.stderr:write(ms.visible("msched tune: " .. progress.of_task(name, string.format(...)), "lines"), "\n")
+end
+
+function handlers.cut(self, e)
+  self.print(string.format("%s: %s, cut into %s that are searched apart%s", e.task, cli.count_text(e.size, "block"),
+                           cli.count_text(e.instances, "group"),
+                           e.groups < e.instances
+                             and string.format(", %d of them as others are", e.instances - e.groups) or ""))
+end
+function handlers.uncut(self, e)
+  warn(self, e.task, "it is searched as it is, which may take long: it cannot be cut into groups: %s", e.reason)
+end
+function handlers.uncomposed(self, e)
+  warn(self, e.task, "the best of %s is left out: %s", e.group, e.reason:match "^[^\n]*")
+end
+
+-- A state joins those that it is shown with: of the network, and of the function that is cut.
+local function add_state(self, e)
+  local s, cut = new_state(e), e.part_of or e.groups and e.task
+  self.states[e.task], s.family = s, {}
+  if cut then
+    self.families[cut] = self.families[cut] or {}
+    s.family = self.families[cut]
+  end
+  table.insert(s.family, s)
+  if self.functions and not e.part_of then
+    s.functions = self.functions
+    table.insert(s.functions, s)
+  end
+  if self.screen then self.screen:add(s) end
+end
+function handlers.start(self, e)
+  add_state(self, e)
+  self.print(start_text(e))
+  for _, name in ipairs(e.idle or {}) do
+    self.print(string.format("rule `%s` changed no schedule: its `apply` gave back what it got, for every block", name))
+  end
+  if e.refused_model then
+    self.print(string.format("%s: the search goes on without the model: %s", e.task, e.refused_model))
+  end
+end
+
+function handlers.limit(self, e) self.states[e.task].limit = e.limit end
+function handlers.asked(self, e) self.states[e.task].repeated = self.states[e.task].repeated + e.repeated end
+function handlers.retimed(self, e) note_retimed(self.states[e.task], e) end
+
+function handlers.left_out(self, e) warn(self, e.task, "record %s is left out: %s", e.record:sub(1, 12), e.reason) end
+function handlers.remark(self, e) warn(self, e.task, "%s", e.text) end
+function handlers.model_left(self, e) warn(self, e.task, "the search goes on without the model: %s", e.reason) end
+function handlers.transferred(self, e)
+  self.print(string.format("%s: the cost model starts from %d results of %s", e.task, e.samples,
+                           e.functions == 1 and "another function" or e.functions .. " other functions"))
+end
+function handlers.said(self, e) self.print(string.format("%s: %s", e.task, e.text)) end
+
+function handlers.wait(self, e)
+  local s = self.states[e.task]
+  s.elapsed = e.elapsed
+  if e.retiming and not s.retiming then s.retiming, s.retiming_since = e.waiting, e.elapsed end
+  if self.screen then
+    self.screen:show(s, e.elapsed)
+  elseif s.results >= QUIET or e.elapsed - s.said > SILENT
+      or e.event == "trial" and s.best_seconds ~= self.shown[e.task] then
+    self.shown[e.task], s.results, s.said = s.best_seconds, 0, e.elapsed
+    self.print(status(s, e.elapsed))
+  end
+end
+function handlers.trial(self, e)
+  note_trial(self.states[e.task], e)
+  handlers.wait(self, e)
+end
+handlers["end"] = function(self, e)
+  local s = self.states[e.task]
+  note_end(s, e)
+  if self.screen then self.screen:remove(s) end
+  end_lines(s, e, self.print)
+end
+
+-- What shows events, to be called with each. states: of tasks by name, which it fills. screen: what shows them on a
+-- terminal (live.lua); nil: it is none. of_network: the tasks are a network's functions.
 function progress.lines(screen, states, of_network)
-  states = states or {}
-  local functions = {} -- the states of the network's
-  local families = setmetatable({}, {__index = function(all, name) -- the states of a function that is cut and of its
-                                                                   -- groups, by its name
-    all[name] = {}
-    return all[name]
-  end})
-  local shown, handlers, print = {}, {}, screen and function(text) screen:print(text) end or cli.print
-  local function warn(name, ...)
-    if screen then screen:clear() end
-    io.stdout:flush()
-    io.stderr:write(ms.visible("msched tune: " .. progress.of_task(name, string.format(...)), "lines"), "\n")
-  end
-  function handlers.cut(e)
-    print(string.format("%s: %s, cut into %s that are searched apart%s", e.task, cli.count_text(e.size, "block"),
-                        cli.count_text(e.instances, "group"),
-                        e.groups < e.instances and string.format(", %d of them as others are", e.instances - e.groups)
-                          or ""))
-  end
-  function handlers.uncut(e)
-    warn(e.task, "it is searched as it is, which may take long: it cannot be cut into groups: %s", e.reason)
-  end
-  function handlers.uncomposed(e) warn(e.task, "the best of %s is left out: %s", e.group, e.reason:match "^[^\n]*") end
-  function handlers.start(e)
-    local s = new_state(e)
-    states[e.task], s.family = s, (e.part_of or e.groups) and families[e.part_of or e.task] or {}
-    if of_network and not e.part_of then
-      s.functions = functions
-      table.insert(functions, s)
-    end
-    table.insert(s.family, s)
-    if screen then screen:add(states[e.task]) end
-    print(start_text(e))
-    for _, name in ipairs(e.idle or {}) do
-      print(string.format("rule `%s` changed no schedule: its `apply` gave back what it got, for every block", name))
-    end
-    if e.refused_model then
-      print(string.format("%s: the search goes on without the model: %s", e.task, e.refused_model))
-    end
-  end
-  function handlers.limit(e) states[e.task].limit = e.limit end
-  function handlers.left_out(e) warn(e.task, "record %s is left out: %s", e.record:sub(1, 12), e.reason) end
-  function handlers.remark(e) warn(e.task, "%s", e.text) end
-  function handlers.model_left(e) warn(e.task, "the search goes on without the model: %s", e.reason) end
-  function handlers.transferred(e)
-    print(string.format("%s: the cost model starts from %d results of %s", e.task, e.samples,
-                        e.functions == 1 and "another function" or e.functions .. " other functions"))
-  end
-  function handlers.said(e) print(string.format("%s: %s", e.task, e.text)) end
-  function handlers.asked(e) states[e.task].repeated = states[e.task].repeated + e.repeated end
-  handlers["end"] = function(e)
-    note_end(states[e.task], e)
-    if screen then screen:remove(states[e.task]) end
-    end_lines(states[e.task], e, print)
-  end
-  local function show(e)
-    local s = states[e.task]
-    s.elapsed = e.elapsed
-    if e.retiming and not s.retiming then s.retiming, s.retiming_since = e.waiting, e.elapsed end
-    if screen then
-      screen:show(s, e.elapsed)
-    elseif s.results >= QUIET or e.elapsed - s.said > SILENT
-        or e.event == "trial" and s.best_seconds ~= shown[e.task] then
-      shown[e.task], s.results, s.said = s.best_seconds, 0, e.elapsed
-      print(status(s, e.elapsed))
-    end
-  end
-  function handlers.trial(e)
-    note_trial(states[e.task], e)
-    show(e)
-  end
-  function handlers.retimed(e) note_retimed(states[e.task], e) end
-  handlers.wait = show
+  local self = {states = states or {}, screen = screen, shown = {}, families = {}, functions = of_network and {} or nil,
+                print = screen and function(text) screen:print(text) end or cli.print}
   return function(e)
-    if handlers[e.event] then handlers[e.event](e) end
+    if handlers[e.event] then handlers[e.event](self, e) end
     io.stdout:flush()
   end
 end

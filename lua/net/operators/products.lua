@@ -90,6 +90,66 @@ local function letters_of(n, text, rank)
   if rank and #list ~= rank then n:fail("`%s` is of %d dimensions, its input has %d", text, #list, rank) end
   return list
 end
+
+-- What an equation says of its inputs: {letters, of each input; extents, uses, of each letter; dots, how many dimensions
+-- … stands for at most}.
+local function read_inputs(n, equation, left)
+  local read = {letters = {}, extents = {}, uses = {}, dots = 0}
+  local extents = read.extents
+  for text in (left .. ","):gmatch "(.-)," do
+    local k = #read.letters + 1
+    local shape = n:shape(k)
+    read.letters[k] = letters_of(n, text, #shape)
+    for d, letter in ipairs(read.letters[k]) do
+      if tonumber(letter) then read.dots = math.max(read.dots, tonumber(letter)) end
+      if extents[letter] and extents[letter] ~= shape[d] and extents[letter] ~= 1 and shape[d] ~= 1 then
+        n:fail("%s is %d and %d", letter, extents[letter], shape[d])
+      end
+      extents[letter] = math.max(extents[letter] or 0, shape[d] == 1 and extents[letter] or shape[d])
+      read.uses[letter] = (read.uses[letter] or 0) + 1
+    end
+  end
+  if #read.letters ~= n:count() then
+    n:fail("equation `%s` is of %d inputs, not %d", equation, #read.letters, n:count())
+  end
+  return read
+end
+
+-- The letters of the result: those behind the arrow, or, without one, what inputs have once, in order.
+local function result_letters(read, right)
+  local out = {}
+  local function put_dots() for k = read.dots, 1, -1 do out[#out + 1] = tostring(k) end end
+  if right then
+    local before, after = right:match "^(.-)%.%.%.(.*)$"
+    for letter in (before or right):gmatch "%a" do out[#out + 1] = letter end
+    if before then put_dots() end
+    for letter in (after or ""):gmatch "%a" do out[#out + 1] = letter end
+    return out
+  end
+  put_dots()
+  for _, letter in ipairs(ms.sorted_keys(read.uses)) do
+    if letter:find "%a" and read.uses[letter] == 1 then out[#out + 1] = letter end
+  end
+  return out
+end
+
+-- Shapes of the result and of what is summed over; and where each letter is: the dimension of the former, or that of
+-- the latter below 0.
+local function place_letters(n, equation, extents, out)
+  local shape, over, place = {}, {}, {}
+  for d, letter in ipairs(out) do
+    if not extents[letter] or place[letter] then n:fail("equation `%s`: %s of the result", equation, letter) end
+    shape[d], place[letter] = extents[letter], d
+  end
+  for _, letter in ipairs(ms.sorted_keys(extents)) do
+    if not place[letter] then
+      over[#over + 1] = extents[letter]
+      place[letter] = -#over
+    end
+  end
+  return shape, over, place
+end
+
 operators.Einsum = function(n)
   local equation = n:text "equation":gsub("%s", "")
   local left, right = equation:match "^(.-)%->(.*)$"
@@ -97,48 +157,11 @@ operators.Einsum = function(n)
   if not left:find "^[%a%.,]*$" or right and not right:find "^[%a%.]*$" then
     n:fail("equation `%s` is not understood", equation)
   end
-  local inputs, extents, uses, dots = {}, {}, {}, 0
-  for text in (left .. ","):gmatch "(.-)," do
-    local k = #inputs + 1
-    local shape = n:shape(k)
-    local letters = letters_of(n, text, #shape)
-    for d, letter in ipairs(letters) do
-      if tonumber(letter) then dots = math.max(dots, tonumber(letter)) end
-      if extents[letter] and extents[letter] ~= shape[d] and extents[letter] ~= 1 and shape[d] ~= 1 then
-        n:fail("%s is %d and %d", letter, extents[letter], shape[d])
-      end
-      extents[letter] = math.max(extents[letter] or 0, shape[d] == 1 and extents[letter] or shape[d])
-      uses[letter] = (uses[letter] or 0) + 1
-    end
-    inputs[k] = letters
-  end
-  if #inputs ~= n:count() then n:fail("equation `%s` is of %d inputs, not %d", equation, #inputs, n:count()) end
-  local out = {}
-  local function put_dots() for k = dots, 1, -1 do out[#out + 1] = tostring(k) end end
-  if right then
-    local before, after = right:match "^(.-)%.%.%.(.*)$"
-    for letter in (before or right):gmatch "%a" do out[#out + 1] = letter end
-    if before then put_dots() end
-    for letter in (after or ""):gmatch "%a" do out[#out + 1] = letter end
-  else
-    put_dots()
-    for _, letter in ipairs(ms.sorted_keys(uses)) do
-      if letter:find "%a" and uses[letter] == 1 then out[#out + 1] = letter end
-    end
-  end
-  local shape, place, summed = {}, {}, {}
-  for d, letter in ipairs(out) do
-    if not extents[letter] or place[letter] then n:fail("equation `%s`: %s of the result", equation, letter) end
-    shape[d], place[letter] = extents[letter], d
-  end
-  for _, letter in ipairs(ms.sorted_keys(extents)) do
-    if not place[letter] then summed[#summed + 1] = letter end
-  end
-  local over = {}
-  for k, letter in ipairs(summed) do over[k], place[letter] = extents[letter], -k end
+  local read = read_inputs(n, equation, left)
+  local shape, over, place = place_letters(n, equation, read.extents, result_letters(read, right))
   local Y = reduce(shape, over, te.sum, function(i, r)
     local product
-    for k, letters in ipairs(inputs) do
+    for k, letters in ipairs(read.letters) do
       local X, at = n:x(k), {}
       for d, letter in ipairs(letters) do
         local p = place[letter]
@@ -149,8 +172,7 @@ operators.Einsum = function(n)
     end
     return product
   end)
-  if Y.type == n:type(1) then return Y end
-  return compute(shape, n:type(1), function(i) return Y[i] end)
+  return common.narrow(Y, n:type(1))
 end
 
 -- ---- Quantized ---------------------------------------------------------------------------------------------------
