@@ -1,6 +1,7 @@
 #!/bin/sh
 # A module is used through its public header, which bears its name: no file of another module includes any other of its
-# headers; LLVM, through jit/llvm/api.h alone. Prints the lines that do; exit status 1 if there are any.
+# headers; LLVM, through jit/llvm/api.h alone. Which modules it may use, README.md's table says, of C by what it
+# includes and of Lua by what it loads. Prints the lines that do otherwise; exit status 1 if there are any.
 # usage: doors.sh SOURCES
 set -e
 cd "$1"
@@ -14,3 +15,19 @@ inside=$(for room in tir vm jit db search lua; do
     grep -vE "\"$room/|\"(\.\./)*(tir/tir|vm/vm|jit/jit|db/db|search/search)\.h\"" || true
 done)
 test -z "$inside" || { printf 'not by the public header:\n%s\n' "$inside"; exit 1; }
+upward=$(for room in tir vm jit db search rules; do
+  may=$(sed -n "s,^| \`$room/\` |.*|\([^|]*\)|\$,\1,p" README.md | tr -d '`;')
+  test -n "$may" || { echo "README.md's table has no row of $room/"; continue; }
+  { grep -rnE --include='*.[ch]' '^#include "(tir|vm|jit|db|search|lua)/' $room || true
+    grep -rnE --include='*.lua' 'load *\(? *"(search|rules|lua)\.' $room || true; } | awk -v room=$room -v may="$may" '
+    BEGIN { count = split(may, names, " ") }
+    { line = $0; rest = substr($0, index($0, ":"))
+      while (match(rest, /(#include|load *\(?) *"[^"]*/)) {
+        to = substr(rest, RSTART, RLENGTH); rest = substr(rest, RSTART + RLENGTH)
+        sub(/.*"/, "", to); gsub(/\./, "/", to)
+        allowed = index(to, room "/") == 1 || to !~ /^(tir|vm|jit|db|search|rules|lua)\//
+        for (i = 1; i <= count; i++) if (index(to, names[i] "/") == 1) allowed = 1
+        if (!allowed) print line
+      } }'
+done)
+test -z "$upward" || { printf 'not in the row of its module in README.md:\n%s\n' "$upward"; exit 1; }

@@ -69,8 +69,8 @@ function Coordinator.open(options)
   local self = setmetatable({
     target = options.target, run_timeout = options.run_timeout or standard.run_timeout,
     reference_timeout = options.reference_timeout or standard.reference_timeout, tasks = {}, unsent = {}, sent = {},
-    in_flight = 0, ready = {}, stored = {}, after = "0-0", rate = 0, came = 0, workers = {}, texts = {}, faults = 0, asked = 0,
-    liars = {}, looked = -math.huge, said = -math.huge, started = msched.clock(),
+    in_flight = 0, ready = {}, stored = {}, after = "0-0", rate = 0, came = 0, workers = {}, texts = {}, faults = 0,
+    asked = 0, liars = {}, looked = -math.huge, said = -math.huge, started = msched.clock(),
   }, Coordinator)
   self.link = options.link or link.open(options.fleet)
   self.queue = Queue.open(self.link, device_of(self.link, self.target), msched.versions())

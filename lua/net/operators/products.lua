@@ -91,8 +91,8 @@ local function letters_of(n, text, rank)
   return list
 end
 
--- What an equation says of its inputs: {letters, of each input; extents, uses, of each letter; dots, how many dimensions
--- … stands for at most}.
+-- What an equation says of its inputs: {letters, of each input; extents, uses, of each letter; dots, how many
+-- dimensions … stands for at most}.
 local function read_inputs(n, equation, left)
   local read = {letters = {}, extents = {}, uses = {}, dots = 0}
   local extents = read.extents
