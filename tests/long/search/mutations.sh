@@ -1,7 +1,6 @@
 #!/bin/sh
 # Each rule, postprocessor, mutator and policy in turn does nothing, in a copy of our files of Lua: a test fails, in a
-# line
-# of its own.  usage: mutations.sh MSCHED ROOT [NAME…]: files to try alone, such as rules/rule/auto_bind
+# line of its own.  usage: mutations.sh MSCHED ROOT [NAME…]: files to try alone, such as rules/rule/auto_bind
 set -eu
 msched=$1 root=$2
 shift 2

@@ -158,7 +158,7 @@ grep -q 'relu_8x8' t.html || fail "the page that was is gone"
 "$msched" db merge s.db --db u.db >/dev/null
 mv u.db t.db
 wait_for 60 "that it is over" grep -q 'this is over' err
-# Another file in its place, as prune and repair make one, is read.
+# Another file in its place, as repair makes one, is read.
 "$msched" tune 'ops:relu(4x4)' --no-tune --db t.db >/dev/null
 wait_for 60 "the new store's task" grep -q 'relu_4x4' t.html
 "$msched" db prune -k 1 --db t.db >/dev/null

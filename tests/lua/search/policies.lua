@@ -1,6 +1,5 @@
 -- The policies of the field and ours, with a measurer of the test's own: each finds what it is there to find, asks for
--- the
--- same again with 1 and 2 jobs, and across stop and resume.  usage: msched policies.lua
+-- the same again with 1 and 2 jobs, and across stop and resume.  usage: msched policies.lua
 local ms = require "msched"
 local tune, ops, te = ms.load "search.tune", ms.ops, ms.te
 local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/measurer.lua")
