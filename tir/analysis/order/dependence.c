@@ -93,6 +93,11 @@ bool tir_find_digits(struct tir *ir, const tir_var *vars, uint32_t var_count, co
   return true;
 }
 
+/* Of what the digit says, remainders by `high` leave nothing out, nor do they turn what is negative around. */
+static bool stays_below(struct tir_digit d, int64_t high) {
+  return high == TIR_POS_INF || (d.first >= 0 && tir_sat_add(d.first, tir_sat_mul(d.unit, d.extent)) <= high);
+}
+
 bool tir_order_digits(const struct tir *ir, const struct tir_digits *digits, const tir_expr *parts, uint32_t count,
                       struct tir_digits *out) {
   uint64_t taken = 0;
@@ -105,7 +110,7 @@ bool tir_order_digits(const struct tir *ir, const struct tir_digits *digits, con
     for (uint32_t i = 0; i < digits->count; i++) {
       struct tir_digit d = digits->at[i];
       if (d.var != part.var || d.unit < part.low || d.unit >= part.high || taken >> i & 1) continue;
-      if (part.high != TIR_POS_INF && tir_sat_mul(d.unit, d.extent) > part.high) return false;
+      if (!stays_below(d, part.high)) return false;
       taken |= 1ull << i;
       out->at[out->count++] = d;
     }
@@ -169,8 +174,7 @@ static bool add_digits(const struct tir *ir, struct tir_term term, const struct 
   if (!found || !whole) return false;
   for (uint32_t i = 0; i < digits->count; i++) {
     struct tir_digit d = digits->at[i];
-    if (d.var == part.var && d.unit < part.high && d.unit >= part.low && part.high != TIR_POS_INF &&
-        tir_sat_mul(d.unit, d.extent) > part.high && tir_sat_mul(d.unit, d.extent) != part.high)
+    if (d.var == part.var && d.unit < part.high && d.unit >= part.low && !stays_below(d, part.high))
       return false; /* the remainder ends within the digit */
   }
   for (uint32_t i = 0; i < digits->count; i++) {
