@@ -168,6 +168,12 @@ function chain.find_products(sch, product)
           value = value, along = along}
 end
 
+-- The other names, and these expressions.
+function chain.names_and(others, ...)
+  for _, e in ipairs {...} do others[#others + 1] = e end
+  return others
+end
+
 -- The division at the end, with what follows it element by element, of sums that are transposed first; false: it cannot
 -- stand below the loop.
 function chain.schedule_normalizer(sch, name, sums, around, lanes)
@@ -179,9 +185,7 @@ function chain.schedule_normalizer(sch, name, sums, around, lanes)
   sch:reverse_compute_at(normalize, around, {preserve_unit_loops = true})
   local rank = #sch:reads(normalize)[read + 1].shape
   local copy = nest.laid_out(sch, normalize, read, rank, function(names)
-    local order = nest.others(names, rank - 1, rank)
-    order[#order + 1], order[#order + 2] = names[rank], names[rank - 1]
-    return order
+    return chain.names_and(nest.others(names, rank - 1, rank), names[rank], names[rank - 1])
   end)
   local loops = {sch:get_loops(normalize)}
   local some = sch:split(loops[#loops - 1], {msched.rest, lanes})

@@ -23,19 +23,13 @@ local function dimensions(sch, block, index, one, other)
          nest.dimension_of(shape, sch:read_stride(block, index, other)), #shape
 end
 
--- The other names, and these expressions.
-local function names_and(others, ...)
-  for _, e in ipairs {...} do others[#others + 1] = e end
-  return others
-end
-
 -- A copy of a right operand for one block, tile by tile, pairs of its depth side by side.
 local function pack(sch, block, index, column, depth, rank)
   local copy, names = sch:cache_read(block, index, "global", {block}), {}
   for d = 1, rank do names[d] = "i" .. d end
   local c, k = names[column], names[depth]
-  local order = names_and(nest.others(names, column, depth), c .. " // " .. SIDE, k .. " // " .. PAIR,
-                          c .. " % " .. SIDE, k .. " % " .. PAIR)
+  local order = chain.names_and(nest.others(names, column, depth), c .. " // " .. SIDE, k .. " // " .. PAIR,
+                                c .. " % " .. SIDE, k .. " % " .. PAIR)
   sch:transform_layout(copy, string.format("lambda %s: (%s)", table.concat(names, ", "), table.concat(order, ", ")), 0,
                        1)
   return copy
@@ -46,13 +40,13 @@ local function transpose_values(sch, product, index, value, along)
   local column, own, rank = dimensions(sch, product, index, along, value)
   local paired = nest.laid_out(sch, product, index, rank, function(names)
     local j = names[column]
-    return names_and(nest.others(names, column, own), j .. " // " .. PAIR, names[own], j .. " % " .. PAIR)
+    return chain.names_and(nest.others(names, column, own), j .. " // " .. PAIR, names[own], j .. " % " .. PAIR)
   end)
   local read = chain.number_of_read(sch, product, sch:writes(paired)[1].buffer)
   local turned = nest.laid_out(sch, product, read, rank + 1, function(names)
     local j, d, p = names[rank - 1], names[rank], names[rank + 1]
-    return names_and(nest.others(names, rank - 1, rank, rank + 1), d .. " // " .. SIDE, j .. " // " .. SIDE,
-                     d .. " % " .. SIDE, string.format("%s %% %d * %d + %s", j, SIDE, PAIR, p))
+    return chain.names_and(nest.others(names, rank - 1, rank, rank + 1), d .. " // " .. SIDE, j .. " // " .. SIDE,
+                           d .. " % " .. SIDE, string.format("%s %% %d * %d + %s", j, SIDE, PAIR, p))
   end)
   return paired, turned
 end
