@@ -3,14 +3,13 @@
 -- would now be first have to show it: they are timed again beside the best, until the best is one that was, or too many
 -- were. Where the machine is disturbed all the time, so that each is far slower than the best was, what was measured
 -- before is what counts.
-local remeasure = {MOST = 5, SECONDS = 0.15, LATE = 1} -- how many are timed again at a time, at most, how long each,
-                                                       -- and how long after the run's end
+
+-- How many are timed again at a time, at most, and how long each; how long after the run's end. In times of the best
+-- as it was measured: those within CLOSE are timed again; one that takes DISTURBED times as long was disturbed.
+local remeasure = {MOST = 5, SECONDS = 0.15, LATE = 1, CLOSE = 1.15, DISTURBED = 1.5}
 
 local ROUNDS = 4
 local WAIT, BESIDE = 0.2, 0.02 -- seconds of a look at what came; where other tasks' are looked at, too
-local CLOSE = 1.15 -- times the best: those within it
-local DISTURBED = 1.5 -- times the best, as it was measured: no machine that it has to itself is so much slower at the
-                      -- end
 
 -- A result with its record; nil: the store has none.
 local function finalist(task, c)
@@ -22,7 +21,7 @@ end
 local function closest(task)
   local list = {}
   for _, c in ipairs(task:fastest_few(remeasure.MOST)) do
-    if c.seconds <= CLOSE * task.measured[1].seconds then list[#list + 1] = finalist(task, c) end
+    if c.seconds <= remeasure.CLOSE * task.measured[1].seconds then list[#list + 1] = finalist(task, c) end
   end
   return list
 end
@@ -41,7 +40,7 @@ local function challengers(task, timed)
 end
 
 local function was_disturbed(times, best)
-  for _, t in ipairs(times) do if t.seconds <= DISTURBED * best then return false end end
+  for _, t in ipairs(times) do if t.seconds <= remeasure.DISTURBED * best then return false end end
   return true
 end
 

@@ -3,33 +3,37 @@
 # none can be, the run ends with one line that says what to do.
 # usage: processes.sh MSCHED LIBINJECT
 set -eu
-program=$1 library=$2
+program=$1 library=$2 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
 fail() { echo "processes: $failure: $*: $(tail -n 3 out err)" >&2; exit 1; }
-tune() { # what fails, options…; again where nothing did: whether finalists are timed depends on times
+run() { # what fails, a command of msched…
   failure=$1
   shift
-  for _ in 1 2 3 4 5; do
-    rm -f state log s.db
-    status=0
-    env LD_PRELOAD="$library" INJECT_STATE=state INJECT_LOG=log INJECT_FAIL="$failure" timeout 60 "$program" tune ops:matmul \
-      --trials 2 --jobs 1 --target "native -num-cores=1" --db s.db "$@" -- 8 8 8 >out 2>err </dev/null || status=$?
-    ! grep -q '^failed' log || break
-  done
+  rm -f state log s.db
+  status=0
+  env LD_PRELOAD="$library" INJECT_STATE=state INJECT_LOG=log INJECT_FAIL="$failure" timeout 60 "$program" "$@" >out 2>err \
+    </dev/null || status=$?
   grep -q '^failed' log || fail "nothing failed"
   ! grep -E '^kill .* (foreign|all)$' log || fail "others are signalled"
 }
+tune() { # what fails
+  run "$1" tune ops:matmul --trials 2 --jobs 1 --target "native -num-cores=1" --db s.db -- 8 8 8
+}
 
-# The reference, the builder, the runner, and what times finalists: each is a fork of the helper.
-for failing in helper:fork:1:EAGAIN helper:fork:2:EAGAIN helper:fork:3:ENOMEM helper:fork:4:EAGAIN helper:socketpair:2:EMFILE \
+# The reference, the builder and the runner: each is a fork of the helper.
+for failing in helper:fork:1:EAGAIN helper:fork:2:EAGAIN helper:fork:3:ENOMEM helper:socketpair:2:EMFILE \
   helper:memfd_create:3:ENFILE child:prctl:1:EPERM child:dup2:3:EBADF child:setrlimit:7:EPERM; do
   tune $failing
   [ "$status" = 0 ] || fail "status $status"
   grep -q 'trial 2 of 2, best .*failed: none' out || fail "it cost a candidate"
 done
+# What times finalists is the fourth.
+run helper:fork:4:EAGAIN "$here/finalists.lua" s.db
+[ "$status" = 0 ] || fail "status $status"
+grep -q 'trial 2 of 2, timed again: 2, failed: none' out || fail "it cost a candidate, or a finalist"
 tune host:posix_spawn:1:EAGAIN
 [ "$status" = 0 ] || fail "status $status"
 
