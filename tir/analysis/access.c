@@ -332,6 +332,14 @@ bool tir_check_declared_around(struct tir *ir, tir_buffer buffer, tir_block scop
   return visit_users(ir, buffer, scope, any, &(struct tir_conflict_visitor){refuse_around, err});
 }
 
+bool tir_writes_are_declared(struct tir *ir, tir_buffer buffer, tir_block scope) {
+  MS_CHECK(tir_is_buffer(ir, buffer) && tir_is(ir, scope, TIR_BLOCK));
+  for (uint32_t u = tir_buffer_at(ir, buffer)->undeclared; u; u = ir->uses.at[u].next)
+    if (ir->uses.at[u].undeclared & TIR_USE_WRITES) return false;
+  struct tir_access read = {.block = scope, .reads = true, .declares_reads = true};
+  return visit_users(ir, buffer, scope, read, &(struct tir_conflict_visitor){stop, NULL});
+}
+
 bool tir_check_declared_below(struct tir *ir, tir_buffer buffer, tir_stmt top, ms_error *err) {
   MS_CHECK(tir_is_buffer(ir, buffer));
   tir_block first = TIR_NONE;

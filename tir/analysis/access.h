@@ -59,6 +59,8 @@ bool tir_conflict_undeclared(struct tir *ir, tir_block a, tir_block b);
 
 /* Of the uses of the buffer in the scope, those in blocks of it are declared by these. */
 bool tir_check_declared_around(struct tir *ir, tir_buffer buffer, tir_block scope, ms_error *err);
+/* All writes of the buffer are declared: in the scope by its children, elsewhere by the blocks that store. */
+bool tir_writes_are_declared(struct tir *ir, tir_buffer buffer, tir_block scope);
 /* Blocks at or below `top` that use the buffer themselves declare it. */
 bool tir_check_declared_below(struct tir *ir, tir_buffer buffer, tir_stmt top, ms_error *err);
 /* The block declares what blocks in it declare. */

@@ -55,7 +55,8 @@ void tir_inherit_cover(struct tir *ir, tir_block made, tir_block from, tir_block
 void tir_forget_cover(struct tir *ir, tir_block block);
 bool tir_reads_are_covered(struct tir *ir, tir_block consumer, tir_block scope); /* the same as it now stands */
 /* A use of a buffer at a statement of the scope, in terms of the loops around it: min and extent a dimension, of which
- * only what a predicate (TIR_NONE: true) allows for. Whether it is covered as the region of a block there would be. */
+ * only what a predicate (TIR_NONE: true) allows for. Whether it is covered as the region of a block there would be, by
+ * writes all of which are declared: of a buffer that is written undeclared, nobody knows which elements are. */
 struct tir_use_at {
   tir_stmt at;
   tir_buffer buffer;

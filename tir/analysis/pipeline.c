@@ -53,8 +53,8 @@ static bool covers_at(struct tir *ir, const struct tir_use_at *use, const tir_bl
   return tir_region_covers(ir, use->buffer, produced.dims, consumed);
 }
 
-bool tir_is_covered(struct tir *ir, const struct tir_use_at *use, tir_block scope) {
-  MS_CHECK(tir_is(ir, scope, TIR_BLOCK));
+/* What declares that it writes the buffer before covers the use. */
+static bool writers_cover(struct tir *ir, const struct tir_use_at *use, tir_block scope) {
   tir_block writers[MOST_WRITERS];
   tir_stmt meets[MOST_WRITERS];
   uint32_t count = tir_users_of(ir, use->buffer, true, use->at, scope, false, writers, MOST_WRITERS);
@@ -69,13 +69,18 @@ bool tir_is_covered(struct tir *ir, const struct tir_use_at *use, tir_block scop
   return true;
 }
 
+bool tir_is_covered(struct tir *ir, const struct tir_use_at *use, tir_block scope) {
+  MS_CHECK(tir_is(ir, scope, TIR_BLOCK) && tir_is_buffer(ir, use->buffer));
+  return tir_writes_are_declared(ir, use->buffer, scope) && writers_cover(ir, use, scope);
+}
+
 static bool is_covered(struct tir *ir, tir_block consumer, struct tir_region region, tir_block scope) {
   tir_expr ranges[2 * MOST_RANK];
   if (!tir_buffer_at(ir, region.buffer)->writers) return true;
   if (tir_buffer_at(ir, region.buffer)->rank > MOST_RANK) return false;
   tir_region_over_loops(ir, consumer, region, ranges);
   struct tir_use_at use = {consumer, region.buffer, ranges, tir_as(ir, consumer, TIR_BLOCK)->block.predicate};
-  return tir_is_covered(ir, &use, scope);
+  return writers_cover(ir, &use, scope);
 }
 
 /* Of tir_block_record.facts. */

@@ -141,14 +141,6 @@ static bool divides_by_more(struct tir *ir, tir_var old, tir_var longer, tir_exp
          tir_at(ir, ir->vars.at[old].extent)->lo < 1;
 }
 
-/* Which elements are written before is what children of the scope say, which is all of them. */
-static bool writes_are_declared(struct tir *ir, tir_buffer buffer, tir_block scope) {
-  ms_error unused = {0};
-  for (uint32_t u = tir_buffer_at(ir, buffer)->undeclared; u; u = ir->uses.at[u].next)
-    if (ir->uses.at[u].undeclared & TIR_USE_WRITES) return false;
-  return !tir_buffer_at(ir, buffer)->writers || tir_check_declared_around(ir, buffer, scope, &unused);
-}
-
 /* The scope evaluates e at `at`, where no guard is, and the loop is a longer one. */
 static bool evaluates_as_before(struct tir *ir, tir_var old, tir_var longer, tir_expr e, tir_stmt at) {
   tir_expr loads[MOST_LOADS], ranges[2 * MOST_RANK];
@@ -164,9 +156,7 @@ static bool evaluates_as_before(struct tir *ir, tir_var old, tir_var longer, tir
   for (uint32_t i = 0; i < count; i++) {
     struct tir_expr_node n = *tir_at(ir, loads[i]);
     if (!tir_uses_var(ir, loads[i], longer)) continue;
-    if (n.count > MOST_RANK || !tir_is_load_inside(ir, loads[i]) || is_declared_around(ir, at, n.ref) ||
-        !writes_are_declared(ir, n.ref, tir_parent_block(ir, at)))
-      return false;
+    if (n.count > MOST_RANK || !tir_is_load_inside(ir, loads[i]) || is_declared_around(ir, at, n.ref)) return false;
     tir_point_ranges(ir, tir_operands(ir, n.operands), n.count, ranges);
     struct tir_use_at use = {at, n.ref, ranges, TIR_NONE};
     if (!tir_is_covered(ir, &use, tir_parent_block(ir, at))) return false;
