@@ -16,6 +16,7 @@ Kinds (all of them but in turn by chance):
   scoped    as loose, and much is done outside of blocks: stores stand before and behind blocks, their elements say how often loops
             run, which conditions hold and what names are bound to; blocks that hold others allocate buffers
   views     as plain; some buffers are other names, of other shapes, for the memory of another
+  hidden    as loose; some blocks that hold others declare nothing of what these read and write
   mixed     buffers have floats of several types: a value is computed in one of them, what others hold is cast"""
 import os
 import random
@@ -62,7 +63,7 @@ class Function:
         }.get(self.kind, lambda: self.choose((64, "int32"), (8, "int64"), (8, "int8"), (5, "uint8"), (6, "int16"), (9, "bool")))()
         self.lanes = 4 if self.kind == "vectors" else 1
         self.is_float = "float" in self.type
-        self.is_loose = self.kind in ("loose", "scoped")
+        self.is_loose = self.kind in ("loose", "scoped", "hidden")
         self.index = "int64" if self.type == "int64" else "int32"
         self.extent = Extent("n") if self.kind == "symbolic" else None
         self.element = self.type + ("x%d" % self.lanes if self.lanes > 1 else "")
@@ -474,7 +475,7 @@ class Function:
         """A block that holds others, and a loop in it."""
         self.blocks += 1
         self.emit(depth, 'with T.sblock("b%d"):' % self.blocks)
-        inner = []
+        inner, hidden = [], self.kind == "hidden" and self.chance(0.6)
         for at, loop in enumerate(loops):
             end = self.number(loop.high + 1) if loop.of is None else str(loop.of)
             domain = end if not loop.low else "(%s, %s)" % (self.number(loop.low), end)
@@ -482,6 +483,9 @@ class Function:
             inner.append(Index("w%d" % at, loop.low, loop.high, loop.of))
         if self.chance(0.15):
             self.emit(depth + 1, "T.where(%s)" % self.predicate(loops))
+        if hidden:
+            self.emit(depth + 1, "T.reads()")
+            self.emit(depth + 1, "T.writes()")
         if self.kind == "scoped" and self.chance(0.4):
             own = self.allocated(depth + 1)
             at = self.loop(depth + 1, 0, 4)
@@ -528,7 +532,7 @@ class Function:
         if self.chance(0.2 if scoped else 0.06):
             self.emit(depth, "if %s:" % self.condition(loops))
             depth += 1
-        if self.chance(0.15 if scoped else 0.06):
+        if self.chance({"scoped": 0.15, "hidden": 0.3}.get(self.kind, 0.06)):
             depth, loops = self.around(depth, loops)
             if self.local:
                 readable = readable + [self.local] * 2
@@ -595,7 +599,9 @@ class Function:
             self.names["A"] = (self.extent,) + self.names["A"][1:]
         self.names[DATA] = (SIZES[0],)
         for name in temporaries:
-            self.emit(2, '%s = T.sblock_alloc_buffer(%s, "%s")' % (name, self.names[name], self.types.get(name, self.element)))
+            more = self.choose((5, 0), (2, 3)) if self.kind in ("hidden", "types") else 0  # elements that nothing writes or reads
+            shape = tuple(extent + more for extent in self.names[name])
+            self.emit(2, '%s = T.sblock_alloc_buffer(%s, "%s")' % (name, shape, self.types.get(name, self.element)))
         views = self.views(parameters + temporaries) if self.kind == "views" else []
         for name in parameters:
             if self.kind == "special" and self.chance(0.2):
@@ -637,7 +643,7 @@ class Function:
         head.append('        %s = T.match_buffer(p_%s, %s, "%s"%s)' % (name, name, shape, type, layout))
 
 
-KINDS = ["plain", "loose", "scoped", "views", "floats", "special", "vectors", "symbolic", "strided", "small", "mixed"]
+KINDS = ["plain", "loose", "scoped", "views", "floats", "special", "vectors", "symbolic", "strided", "small", "hidden", "mixed"]
 
 
 def main(folder, count, seed, kinds):

@@ -269,6 +269,33 @@ static bool visit_users(struct tir *ir, tir_buffer buffer, tir_block scope, stru
   return true;
 }
 
+/* Who visits, and the block with what is in it that is not visited. */
+struct outside_of {
+  tir_block block;
+  const struct tir_conflict_visitor *visitor;
+};
+
+static bool visit_outside(struct tir *ir, void *context, const struct tir_conflict *c) {
+  const struct outside_of *o = context;
+  return c->other.at == o->block || tir_is_below(ir, c->other.at, o->block) || o->visitor->visit(ir, o->visitor->context, c);
+}
+
+/* Visits those of blocks in the block that it does not declare, but for those with one another. */
+static bool visit_inner(struct tir *ir, tir_block block, tir_block scope, const struct tir_conflict_visitor *visitor) {
+  for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next(ir, s, block))
+    for (int w = 0; tir_is(ir, s, TIR_BLOCK) && w < 2; w++) {
+      struct tir_span regions = tir_regions(ir, s, w);
+      for (uint32_t i = regions.first; i < regions.first + regions.count; i++) {
+        tir_buffer buffer = ir->regions.at[i].buffer;
+        struct tir_access own = access_below(ir, s, scope, buffer);
+        struct outside_of outside = {block, visitor};
+        if (own.around && !visit_users(ir, buffer, scope, own, &(struct tir_conflict_visitor){visit_outside, &outside}))
+          return false;
+      }
+    }
+  return true;
+}
+
 bool tir_each_undeclared_conflict(struct tir *ir, tir_block block, tir_block scope,
                                   const struct tir_conflict_visitor *visitor) {
   assert(tir_is(ir, scope, TIR_BLOCK) && tir_is_below(ir, block, scope));
@@ -286,7 +313,7 @@ bool tir_each_undeclared_conflict(struct tir *ir, tir_block block, tir_block sco
       struct tir_access own = tir_access_of(ir, s, b);
       if ((own.reads || own.writes) && !visit_users(ir, b, scope, own, visitor)) return false;
     }
-  return true;
+  return visit_inner(ir, block, scope, visitor);
 }
 
 static bool stop(struct tir *ir, void *context, const struct tir_conflict *conflict) {

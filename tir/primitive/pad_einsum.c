@@ -207,7 +207,8 @@ static bool declares_whole(struct tir *ir, tir_block scope, tir_buffer buffer, b
 static bool is_there(struct tir *ir, tir_block block, struct tir_region r, bool write, const struct plan *plan) {
   struct tir_buffer_node n = *tir_buffer_at(ir, r.buffer);
   if (n.where != plan->scope && !declares_whole(ir, plan->scope, r.buffer, write)) return false;
-  if (!write && (!n.writers || is_written_whole(ir, block, r.buffer, plan))) return true;
+  bool input = !n.writers && tir_writes_are_declared(ir, r.buffer, plan->scope);
+  if (!write && (input || is_written_whole(ir, block, r.buffer, plan))) return true;
   return is_whole(ir, block, r, plan->scope);
 }
 
@@ -343,6 +344,7 @@ static bool check_nest(struct tir *ir, tir_block block, struct plan *plan, ms_er
                       tir_block_name(ir, block));
   uint32_t growing = 0;
   for (uint32_t i = 0; i < plan->count; i++) growing += plan->extents[i] && plan->loops[i];
+  bool changes = growing || plan->padded_count;
   tir_stmt s = block;
   for (tir_stmt parent; (parent = tir_stmt_at(ir, s)->parent) != plan->scope; s = parent) {
     if (growing && tir_only_child(ir, parent) != s)
@@ -351,7 +353,7 @@ static bool check_nest(struct tir *ir, tir_block block, struct plan *plan, ms_er
     for (uint32_t i = 0; i < plan->count; i++) growing -= plan->extents[i] && plan->loops[i] == parent;
   }
   plan->top = s;
-  if (!plan->padded_count || (!tir_block_at(ir, block)->matches.count && !tir_block_at(ir, block)->allocs.count &&
+  if (!changes || (!tir_block_at(ir, block)->matches.count && !tir_block_at(ir, block)->allocs.count &&
                               !tir_child_blocks(ir, block, NULL, 0)))
     return true;
   return tir_refuse(ir, err, MS_NOT_A_LEAF, block, "block `%s` holds other blocks, buffers or views",

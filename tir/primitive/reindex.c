@@ -106,13 +106,18 @@ static bool check_extents(struct tir *ir, tir_block block, const struct plan *pl
   return true;
 }
 
+/* It is there before the scope begins. */
+static bool is_input(struct tir *ir, const struct plan *plan) {
+  return !plan->write && !tir_buffer_at(ir, plan->buffer)->writers &&
+         tir_writes_are_declared(ir, plan->buffer, plan->scope);
+}
+
 /* What is copied was written: for every value of each iteration, as far as that is known. An input is there anyway. */
 static bool check_domains(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
   tir_var vars[MOST_LOOPS];
   uint32_t count = tir_loop_vars(ir, block, plan->scope, vars, MOST_LOOPS);
   struct tir_span iters = tir_block_at(ir, block)->iters;
-  bool input = !plan->write && !tir_buffer_at(ir, plan->buffer)->writers;
-  if (input || count > MOST_LOOPS) return true;
+  if (is_input(ir, plan) || count > MOST_LOOPS) return true;
   if (tir_invariant_conditions(ir, tir_as(ir, block, TIR_BLOCK)->block.predicate, vars, count))
     return tir_refuse(ir, err, MS_REINDEX_DOMAIN, block,
                       "block `%s` runs under a condition that its loops do not change", tir_block_name(ir, block));
@@ -135,8 +140,7 @@ static bool check_together(struct tir *ir, tir_block block, const struct plan *p
   tir_expr ranges[2 * TIR_MOST_RANK];
   struct tir_interval taken[TIR_MOST_RANK];
   uint32_t count = tir_loop_vars(ir, block, plan->scope, vars, MOST_LOOPS);
-  bool input = !plan->write && !tir_buffer_at(ir, plan->buffer)->writers;
-  if (input || plan->count < 2 || count > MOST_LOOPS) return true;
+  if (is_input(ir, plan) || plan->count < 2 || count > MOST_LOOPS) return true;
   for (uint32_t i = 0; i < plan->count; i++) {
     ranges[2 * i] = tir_binding_of(ir, block, plan->covered[i]);
     ranges[2 * i + 1] = tir_int(ir, tir_type_of(ir, ranges[2 * i]), 1);

@@ -85,7 +85,8 @@ static bool check_one(struct tir *ir, void *context, const struct tir_conflict *
         "elsewhere block `%s` would not keep its order with what `%s` does with `%s` outside of its blocks",
         tir_block_name(ir, check->transfer->block), tir_block_name(ir, c->other.block), tir_buffer_name(ir, c->buffer));
   bool other_declares = (!c->other.reads || c->other.declares_reads) && (!c->other.writes || c->other.declares_writes);
-  tir_block silent = c->other.around ? c->other.around : other_declares ? c->own.block : c->other.block;
+  tir_block own = c->own.around ? c->own.around : c->own.block;
+  tir_block silent = c->other.around ? c->other.around : other_declares ? own : c->other.block;
   return tir_refuse(ir, check->err, MS_ACCESS_UNDECLARED, c->other.block,
                     "elsewhere block `%s` might not keep its order with block `%s`: both use `%s`, which block `%s` "
                     "does not declare",
