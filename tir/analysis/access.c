@@ -277,7 +277,8 @@ struct outside_of {
 
 static bool visit_outside(struct tir *ir, void *context, const struct tir_conflict *c) {
   const struct outside_of *o = context;
-  return c->other.at == o->block || tir_is_below(ir, c->other.at, o->block) || o->visitor->visit(ir, o->visitor->context, c);
+  return c->other.at == o->block || tir_is_below(ir, c->other.at, o->block) ||
+         o->visitor->visit(ir, o->visitor->context, c);
 }
 
 /* Visits those of blocks in the block that it does not declare, but for those with one another. */

@@ -354,7 +354,7 @@ static bool check_nest(struct tir *ir, tir_block block, struct plan *plan, ms_er
   }
   plan->top = s;
   if (!changes || (!tir_block_at(ir, block)->matches.count && !tir_block_at(ir, block)->allocs.count &&
-                              !tir_child_blocks(ir, block, NULL, 0)))
+                   !tir_child_blocks(ir, block, NULL, 0)))
     return true;
   return tir_refuse(ir, err, MS_NOT_A_LEAF, block, "block `%s` holds other blocks, buffers or views",
                     tir_block_name(ir, block));

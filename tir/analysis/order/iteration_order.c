@@ -512,6 +512,14 @@ static bool is_told_by(const struct tir *ir, tir_block block, tir_block scope) {
   return block && !is_silent(ir, block);
 }
 
+/* A block that declares nothing, but has iterations, is around the block below the loops: these tell instances apart
+ * too. */
+static bool runs_by_others(const struct tir *ir, const struct question *q, tir_block block) {
+  for (tir_stmt s = tir_stmt_at(ir, block)->parent; s != q->bottom; s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_BLOCK) && tir_block_at(ir, s)->iters.count) return true;
+  return false;
+}
+
 /* Accesses of one block are orderless where all combine one element by a commutative operation, one iteration after
  * another; of two blocks, where the second reads what the first has written in the same iteration. */
 static bool needs_no_order(struct tir *ir, const struct question *q, const struct access *a, const struct access *b) {
@@ -521,9 +529,10 @@ static bool needs_no_order(struct tir *ir, const struct question *q, const struc
     return !(a->writes && b->writes) && b->block && scope && is_told_by(ir, b->block, scope) &&
            tir_check_stage_pipeline(ir, scope, NULL);
   }
-  return a->block && ((is_orderless(ir, q->order, a->block) && runs_once(ir, q->order, a->block)) ||
-                      (!at_once && same_box(ir, &a->box, &b->box) && tir_is_commutative(ir, a->block, true) &&
-                       !tir_updates_unbegun(ir, a->block) && !tir_begins_again(ir, a->block, false)));
+  return a->block && !runs_by_others(ir, q, a->block) &&
+         ((is_orderless(ir, q->order, a->block) && runs_once(ir, q->order, a->block)) ||
+          (!at_once && same_box(ir, &a->box, &b->box) && tir_is_commutative(ir, a->block, true) &&
+           !tir_updates_unbegun(ir, a->block) && !tir_begins_again(ir, a->block, false)));
 }
 
 /* Both are one element, another in each iteration of the nest: as a map of iterators, of several loops together. */
@@ -634,8 +643,8 @@ static bool is_use_of_scope(const struct tir *ir, tir_stmt s) {
 
 static bool is_free(struct tir *ir, const struct question *q, tir_stmt s) {
   if (!tir_is(ir, s, TIR_BLOCK)) return !is_use_of_scope(ir, s);
-  return is_silent(ir, s) ||
-         (is_orderless(ir, q->order, s) && runs_once(ir, q->order, s) && !is_used_beside(ir, s, q->bottom));
+  return is_silent(ir, s) || (!runs_by_others(ir, q, s) && is_orderless(ir, q->order, s) &&
+                              runs_once(ir, q->order, s) && !is_used_beside(ir, s, q->bottom));
 }
 
 static tir_stmt next_that_tells(const struct tir *ir, tir_stmt s, tir_loop bottom) {
