@@ -131,11 +131,12 @@ static tir_expr solve(struct zeros *z, tir_stmt writer, tir_expr load, tir_expr 
     }
     if (!has || other) continue;
     struct tir_sum sum = tir_sum_open(ir);
+    tir_type of = tir_type_of(ir, read); /* the writer's loops may be of another type */
     tir_sum_add(ir, &sum, read, 1);
     for (uint32_t i = 0; i < count; i++)
-      if (terms[i].atom != atom) tir_sum_add_term(ir, &sum, terms[i].atom, -terms[i].coefficient);
+      if (terms[i].atom != atom) tir_sum_add(ir, &sum, tir_cast(ir, of, terms[i].atom), -terms[i].coefficient);
     sum.constant -= constant;
-    if (!sum.overflow) return tir_sum_close(ir, &sum, type);
+    if (!sum.overflow) return tir_cast(ir, type, tir_sum_close(ir, &sum, of));
     tir_sum_drop(ir, &sum);
   }
   return TIR_NONE;
@@ -148,10 +149,22 @@ static tir_expr sum_of(struct tir *ir, tir_expr comparison) {
   return lower_open_condition(ir, comparison, &sum) ? tir_sum_close(ir, &sum, type) : TIR_NONE;
 }
 
+/* The wider of the types of e and of the load's indices: loops here and there may be of several. */
+static tir_type wide_type(const struct tir *ir, tir_expr load, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(ir, load);
+  tir_type type = tir_type_of(ir, e);
+  for (uint32_t d = 0; d < n->count; d++) {
+    tir_expr index = tir_operands(ir, n->operands)[d];
+    if (tir_is_index(ir, index) && tir_type_bits(tir_type_of(ir, index)) > tir_type_bits(type))
+      type = tir_type_of(ir, index);
+  }
+  return type;
+}
+
 /* A sum of the writer's loops, as one of those around the load; TIR_NONE: not known. */
 static tir_expr translate(struct zeros *z, tir_stmt writer, tir_expr load, tir_expr e) {
   struct tir *ir = z->ir;
-  tir_type type = tir_type_of(ir, e);
+  tir_type type = wide_type(ir, load, e);
   tir_stmt allocated = tir_buffer_at(ir, tir_at(ir, load)->ref)->where;
   struct tir_term terms[MOST_TERMS];
   tir_expr made[MOST_TERMS];
@@ -161,7 +174,7 @@ static tir_expr translate(struct zeros *z, tir_stmt writer, tir_expr load, tir_e
   for (uint32_t i = 0; i < count; i++) {
     bool own = uses_own_loop(ir, terms[i].atom, writer, z->store);
     if (!own && !lasts(ir, terms[i].atom, allocated)) return TIR_NONE;
-    made[i] = own ? solve(z, writer, load, terms[i].atom, type) : terms[i].atom;
+    made[i] = own ? solve(z, writer, load, terms[i].atom, type) : tir_cast(ir, type, terms[i].atom);
     if (!made[i]) return TIR_NONE;
   }
   struct tir_sum sum = tir_sum_open(ir);
