@@ -75,7 +75,8 @@ static bool find_taken_in_scope(struct tir *ir, tir_block block, struct tir_iter
   enum { MOST_LOOPS = 32 };
   tir_var vars[MOST_LOOPS];
   uint32_t count = tir_loop_vars(ir, block, TIR_NONE, vars, MOST_LOOPS);
-  if (count > MOST_LOOPS || !(tir_at(ir, iter.binding)->flags & TIR_HAS_VAR)) return false;
+  if (count > MOST_LOOPS || !(tir_at(ir, iter.binding)->flags & TIR_HAS_VAR) || tir_uses_let(ir, iter.binding))
+    return false; /* a name has another value in each iteration of the loops around it */
   struct tir_var_node v = ir->vars.at[iter.var];
   *out = tir_interval_intersect(ir, tir_interval_of(ir, v.min, v.extent), tir_relax(ir, iter.binding, vars, count));
   return !out->empty && out->min && out->max &&

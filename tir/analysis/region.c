@@ -545,7 +545,8 @@ bool tir_exact_iterations(struct tir *ir, tir_block block, tir_stmt high, struct
   tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   bool exact = tir_region_exact(ir, ranges, count, vars, loops, predicate, out) &&
                tir_holds_somewhere(ir, predicate, TIR_NONE, ranges, count, vars, loops);
-  for (uint32_t i = 0; i < count && exact; i++) exact = !out[i].empty && out[i].min && out[i].max;
+  for (uint32_t i = 0; i < count && exact; i++)
+    exact = !out[i].empty && out[i].min && out[i].max && !tir_uses_let(ir, ranges[2 * i]);
   free(ranges);
   return exact;
 }
