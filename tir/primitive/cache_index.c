@@ -327,7 +327,8 @@ static tir_block make_stage(struct tir *ir, const struct plan *plan, uint32_t n,
   tir_subst_clear(ir);
   for (uint32_t i = 0; i < iters->count; i++) {
     tir_type type = ir->vars.at[iters->at[i]].type;
-    tir_expr domain = domain_of(ir, loops, i, ir->operands.at[tir_buffer_at(ir, buffer)->shape + i]);
+    tir_expr end = ir->operands.at[tir_buffer_at(ir, buffer)->shape + i];
+    tir_expr domain = tir_cast(ir, type, domain_of(ir, loops, i, end));
     tir_var v = tir_new_var(ir, TIR_VAR_ITER, tir_name_ordinal(ir, tir_symbol_of(ir, "v"), i), type,
                             tir_int(ir, type, 0), domain);
     bound[i] = (struct tir_iter){v, TIR_SPATIAL, bindings[i]};
