@@ -1,11 +1,13 @@
 """Functions by chance in which instructions apply that need more than a block by chance has, as TVMScript, for
 `random_sequences --workloads FOLDER`: softmax and attention (OnlineSoftmax, FuseOnlineSoftmax), a padding and what reads it
 (DecomposePadding), windows over what was made before (RollingBuffer), reductions of each kind (RFactor), products, copies,
-maxima and fills of whole tiles (Blockize, Tensorize). Needs no package.
+maxima and fills of whole tiles (Blockize, Tensorize). In some, loops and domains begin elsewhere than at 0, some of them in
+int64, iterations are bound to names, and blocks stand in others that declare nothing. Needs no package.
 usage: idioms.py [--kinds KIND,...] FOLDER COUNT SEED
 Kinds (all of them in turn by chance): softmax attention padding windows reductions tiles"""
 import os
 import random
+import re
 import sys
 
 LEAST = {"float32": "-340282346638528859811704183484516925440.0", "float64": "-1.7976931348623157e+308", "int64": "-9223372036854775808",
@@ -17,6 +19,7 @@ class Function:
     def __init__(self, seed, kinds):
         self.random = random.Random(seed)
         self.parameters, self.temporaries, self.lines, self.loops = [], [], [], 0
+        self.loose, self.wide = self.chance(0.4), self.chance(0.5)
         getattr(self, self.random.choice(kinds))()
 
     def chance(self, share):
@@ -34,35 +37,62 @@ class Function:
     def block(self, name, axes, body, init=()):
         """A block with an iteration of each of axes, (name, extent, kind): in loops of their own, now and then two of one axis,
         or one of more iterations than it has, whose rest a predicate leaves out."""
-        loops, extents, bindings, where = [], [], [], []
+        loops, bindings, where, named = [], [], [], {}
         for axis, extent, _ in axes:
             loop = "l%d" % self.loops
             self.loops += 1
             factors = [f for f in (2, 3, 4) if extent % f == 0 and extent > f]
             if factors and self.chance(0.12):
                 factor = self.random.choice(factors)
-                loops += [loop + "_0", loop + "_1"]
-                extents += [extent // factor, factor]
+                loops += [(loop + "_0", str(extent // factor)), (loop + "_1", str(factor))]
                 bindings.append("%s_0 * %d + %s_1" % (loop, factor, loop))
             elif self.chance(0.05):
-                loops.append(loop)
-                extents.append(extent + self.random.randint(1, 3))
+                loops.append((loop, str(extent + self.random.randint(1, 3))))
                 bindings.append(loop)
                 where.append("%s < %d" % (loop, extent))
+            elif self.loose and self.chance(0.2):  # that begins elsewhere
+                low = self.pick(1, 2, 5, -3)
+                loops.append((loop, "%d, %d" % (low, extent + low)))
+                bindings.append("%s - %d" % (loop, low))
             else:
-                loops.append(loop)
-                extents.append(extent)
+                loops.append((loop, str(extent)))
                 bindings.append(loop)
-        self.lines.append("        for %s in T.grid(%s):" % (", ".join(loops), ", ".join(map(str, extents))))
-        self.lines.append('            with T.sblock("%s"):' % name)
-        for (axis, extent, kind), binding in zip(axes, bindings):
-            self.lines.append("                v%s = T.axis.%s(%d, %s)" % (axis, "spatial" if kind == "S" else "reduce", extent, binding))
+        domains, moved = [], {}
+        for at, (axis, extent, kind) in enumerate(axes):
+            wide = self.loose and self.wide and self.chance(0.35)
+            text = "T.int64(%d)" if wide else "%d"
+            if wide and (bindings[at], str(extent)) in loops:
+                loops[loops.index((bindings[at], str(extent)))] = (bindings[at], text % extent)
+            elif wide:
+                bindings[at] = 'T.Cast("int64", %s)' % bindings[at]
+            low = self.pick(1, 3, -2) if self.loose and self.chance(0.12) else 0
+            if low:
+                moved["v" + axis] = "(v%s - %s)" % (axis, text % low)
+                bindings[at] += " + " + text % low
+            domains.append("(%s, %s)" % (text % low, text % (extent + low)) if low else text % extent)
+            if self.loose and self.chance(0.1):  # by a name
+                named["y%d_%d" % (self.loops, at)] = (wide, bindings[at])
+                bindings[at] = "y%d_%d" % (self.loops, at)
+        rename = lambda line: re.sub(r"\bv\w\b", lambda found: moved.get(found.group(), found.group()), line)
+        depth = 2
+        if self.loose and self.chance(0.1):  # in a block that declares nothing
+            self.lines += ['        with T.sblock("%s_in"):' % name, "            T.reads()", "            T.writes()"]
+            depth = 3
+        for loop, extent in loops:
+            self.lines.append("    " * depth + "for %s in range(%s):" % (loop, extent))
+            depth += 1
+        for let, (wide, value) in named.items():
+            self.lines.append("    " * depth + "%s: T.let[T.int%d] = %s" % (let, 64 if wide else 32, value))
+        self.lines.append("    " * depth + 'with T.sblock("%s"):' % name)
+        depth += 1
+        for (axis, extent, kind), domain, binding in zip(axes, domains, bindings):
+            self.lines.append("    " * depth + "v%s = T.axis.%s(%s, %s)" % (axis, "spatial" if kind == "S" else "reduce", domain, binding))
         if where:
-            self.lines.append("                T.where(%s)" % " and ".join(where))
+            self.lines.append("    " * depth + "T.where(%s)" % " and ".join(where))
         if init:
-            self.lines.append("                with T.init():")
-            self.lines += ["                    " + line for line in init]
-        self.lines += ["                " + line for line in body]
+            self.lines.append("    " * depth + "with T.init():")
+            self.lines += ["    " * depth + "    " + rename(line) for line in init]
+        self.lines += ["    " * depth + rename(line) for line in body]
 
     def text(self):
         return "\n".join(["from tvm.script import ir as I", "from tvm.script import tirx as T", "", "@I.ir_module", "class Module:",
@@ -231,6 +261,7 @@ class Function:
 
     def arguments(self, outer, inner, element, at, type):
         """The greatest, and the first place where it is."""
+        self.wide = False
         place = "0"
         for axis, extent, _ in inner:
             place = "v" + axis if place == "0" else "(%s) * %d + v%s" % (place, extent, axis)
