@@ -270,6 +270,17 @@ function Run:go(services)
     self.cut = self.cut or task.waiting + task.late > 0 -- the measurer is busy with what no one waits for
   end
   self:finish_all(self.tasks)
+  self:find_untuned()
+end
+
+-- What would be used without tuning, of tasks that begin with it and were given no time.
+function Run:find_untuned()
+  for _, task in ipairs(self.tasks) do
+    if task.begins_untuned and not task.error and not self:stopped() then
+      local ok, message = msched.interruptible(task.find_untuned, task)
+      if not ok and not self:stopped() then error(message, 0) end
+    end
+  end
 end
 
 -- ---- Telling --------------------------------------------------------------------------------------------------------

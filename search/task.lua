@@ -214,12 +214,23 @@ function Task:postprocess(c, refused)
   return c
 end
 
--- The starts are postprocessed as candidates are, and measured here: at most half of the trials.
+-- The candidate that would be used without tuning; nil: there is none.
+function Task:find_untuned()
+  self.untuned = self.untuned or msched.load "search.untuned".choice(self)
+  return self.untuned
+end
+
+-- The starts are postprocessed as candidates are, and measured here: at most half of the trials. First is what would be
+-- used without tuning, where the task begins with it.
 function Task:measure_starts()
   local jobs = {}
-  for i, s in ipairs(self.starts) do jobs[i] = {trace = s.sketch, candidate = 0} end
+  local untuned = self.begins_untuned and self:find_untuned()
+  if untuned then jobs[1] = {trace = untuned.sketch_trace, candidate = 0} end
+  for _, s in ipairs(self.starts) do jobs[#jobs + 1] = {trace = s.sketch, candidate = 0} end
   if #jobs == 0 then return end
-  local list = self:unmeasured(self:replay(jobs), (self:trials_left() + 1) // 2)
+  local made = self:replay(jobs)
+  if untuned then self.untuned = made[1] or untuned end
+  local list = self:unmeasured(made, (self:trials_left() + 1) // 2)
   if #list == 0 then return end
   self.is_starting = true
   self:measure(list)

@@ -163,7 +163,7 @@ end
 
 local MOST_WEIGHT = 1e9 -- of a task
 
--- A function, or {function, weight = w}; the weight is 1 where it is not said.
+-- A function, or {function, weight = w, untuned = bool}; the weight is 1 where it is not said.
 local function weighed(item)
   if type(item) ~= "table" then return item, 1 end
   local weight = item.weight or 1
@@ -185,6 +185,7 @@ local function distinct(items)
     local known = by_hash[hash]
     if known then
       known.weight = known.weight + weight
+      known.untuned = known.untuned or type(item) == "table" and item.untuned
       known.equal[#known.equal + 1] = func:name()
     else
       local name, n = func:name(), 1
@@ -193,7 +194,8 @@ local function distinct(items)
         name = func:name() .. "#" .. n
       end
       taken[name] = true
-      by_hash[hash] = {func = func, name = name, weight = weight, equal = {}}
+      by_hash[hash] = {func = func, name = name, weight = weight, equal = {},
+                       untuned = type(item) == "table" and item.untuned}
       list[#list + 1] = by_hash[hash]
     end
   end
@@ -211,6 +213,7 @@ local function fields_of(each, run, target, options)
     policy_timeout = options.deterministic and 0 or options.policy_timeout or run_options.standard.policy_timeout,
     proposed = options.deterministic and {} or nil, fixed_order = options.fixed_order, run = run, log = run.log,
     bound = schedulers.bound(each.func, target), of_whole = each.of_whole, budget = each.budget,
+    begins_untuned = each.untuned and not each.cut and not options.deterministic and not options.simulate,
   }
 end
 
@@ -361,7 +364,8 @@ local function measured(run, task, f, ...)
   return ok and found or nil
 end
 
--- tune.all(functions, options): tunes functions, each or {function, weight = w}, as the tasks of one run. Gives a list
+-- tune.all(functions, options): tunes functions, each or {function, weight = w, untuned = bool}, as the tasks of one
+-- run. untuned: the first trial is the candidate that would be used without tuning, the task's `untuned`. Gives a list
 -- of the tasks: func, name, fastest {id, seconds, trace}, counts, error, why it failed; ended_as {why, text}; and the
 -- store's path. Options: those of options.lua, trials those of each function, total and seconds those of all together;
 -- and measurer; limit (a function of a function, its target, a limit that is to be measured again or nil, and the

@@ -321,7 +321,7 @@ function cli.check_rest(paths, rest)
          #paths == 1 and paths[1] or "each of these")
 end
 
--- Those of networks, {function, weight = w} each; and their plans, {path =, prepared =} each.
+-- Those of networks, {function, weight = w, untuned = true} each; and their plans, {path =, prepared =} each.
 local function functions_of_networks(paths, task, dims, options)
   local wanted, networks = {}, {}
   for i, path in ipairs(paths) do
@@ -329,7 +329,7 @@ local function functions_of_networks(paths, task, dims, options)
       misuse("%s is no network: networks are tuned together with networks alone", path)
     end
     local list, weights, prepared = cli.functions_of(path, {}, task, dims, options)
-    for k, f in ipairs(list) do wanted[#wanted + 1] = {f, weight = weights[k]} end
+    for k, f in ipairs(list) do wanted[#wanted + 1] = {f, weight = weights[k], untuned = true} end
     networks[i] = {path = path, prepared = prepared}
   end
   return wanted, networks

@@ -165,18 +165,41 @@ function network.times_of(plans)
   return medians
 end
 
--- After tuning: finalists timed inside the network, then the whole with the best of each task, beside the untuned plan,
--- and where its time goes.
-function network.tell(each, tasks, options, store)
-  local tune = ms.load "lua.net.tune"
-  local chosen = {compared = 0, changed = 0}
-  if not options.deterministic then chosen = attempt(tune.inside, each.prepared, tasks, store, options.target) end
+-- The plan with what is best of each task, its seconds, those of the untuned plan where that is another one, and what
+-- was chosen, as tune.settle gives it.
+local function settled(each, tasks, options, store)
+  local tune, chosen = ms.load "lua.net.tune", {compared = 0, changed = 0}
+  if not options.deterministic then chosen = attempt(tune.settle, each.prepared, tasks, store, options.target) end
+  if chosen.plan then return chosen.plan, chosen.seconds, chosen.untuned_seconds, chosen end
   local opened =
     attempt(ms.load "lua.net.plan".open, each.prepared, tune.builder(tasks, options.target), options.target)
-  local base = not options.seconds and network.untuned_of(each.prepared.net, options, tasks) or nil -- which takes time
+  local base = options.deterministic and not options.seconds -- which takes time
+    and network.untuned_of(each.prepared.net, options, tasks) or nil
   local plans = {opened, base}
   for _, one in ipairs(plans) do one:fill(options.seed or 1) end
   local seconds, untuned = table.unpack(network.times_of(plans))
+  return opened, seconds, untuned, chosen
+end
+
+-- Prints how finalists inside the network were chosen, and whether the whole is that without tuning.
+local function print_chosen(chosen)
+  if chosen.compared > 0 then
+    local changed = chosen.changed == 0 and "the best alone are the best there" or
+      string.format("of %d another one is the best there", chosen.changed)
+    cli.print(string.format("  finalists of %s timed again inside it: %s", cli.count_text(chosen.compared, "function"),
+                            changed))
+  end
+  if chosen.kept_untuned then
+    cli.print(string.format("  as a whole it is faster without tuning: %s the untuned candidate from now on",
+                            chosen.kept_untuned == 1 and "1 function has"
+                              or string.format("%d functions have", chosen.kept_untuned)))
+  end
+end
+
+-- After tuning: finalists timed inside the network, then the whole with the best of each task, beside the untuned plan,
+-- and where its time goes.
+function network.tell(each, tasks, options, store)
+  local opened, seconds, untuned, chosen = settled(each, tasks, options, store)
   local list, inside, alone = network.shares(opened, tasks), 0, 0
   for _, share in ipairs(list) do inside, alone = inside + share.seconds, alone + share.alone end
   if options.json then
@@ -188,7 +211,7 @@ function network.tell(each, tasks, options, store)
     cli.put_json {event = "network", network = each.path, seconds = seconds, untuned_seconds = untuned,
                   calls = #opened.calls, functions = cli.list(functions), alone_seconds = alone,
                   arena_bytes = opened.arena_bytes, constant_bytes = opened.constant_bytes, compared = chosen.compared,
-                  changed = chosen.changed}
+                  changed = chosen.changed, kept_untuned = chosen.kept_untuned}
     return
   end
   local before = untuned and string.format(" (untuned %s)", cli.time_text(untuned)) or ""
@@ -197,12 +220,7 @@ function network.tell(each, tasks, options, store)
                           cli.count_text(#each.prepared.functions, "function"), cli.time_text(inside),
                           cli.time_text(alone), cli.bytes_text(opened.arena_bytes),
                           cli.bytes_text(opened.constant_bytes)))
-  if chosen.compared > 0 then
-    local changed = chosen.changed == 0 and "the best alone are the best there" or
-      string.format("of %d another one is the best there", chosen.changed)
-    cli.print(string.format("  finalists of %s timed again inside it: %s", cli.count_text(chosen.compared, "function"),
-                            changed))
-  end
+  print_chosen(chosen)
   for i = 1, math.min(#list, MOST_LISTED) do
     local share = list[i]
     local count = share.entry.weight or 1

@@ -1,65 +1,96 @@
--- Finalists inside the network: the few best of each task, which were timed alone, are timed again where the network
--- calls them, after other kernels and on other data in the caches; the best there is the one to use.
+-- Finalists inside the network: the best of each task, which were timed alone, are timed again where the network calls
+-- them, after other kernels and on other data in the caches; the best there is the one to use. Among them is what would
+-- be used without tuning; and where the network as a whole is slower than without tuning, that is what is used.
 local ms = msched
 local plan, fixed_order = ms.load "lua.net.plan", ms.load "search.fixed_order"
--- Finalists of a function; those within so many times the best; the share of the first's time that another takes at
--- most where it is chosen; the share of all functions' time that one takes at least whose finalists are built; rounds,
--- and runs of each plan in one.
-local inside = {MOST = 3, CLOSE = 1.15, GAIN = 0.97, SHARE = 0.01, ROUNDS = 5, RUNS = 3}
+-- Finalists of a function; those within so many times the best alone: other programs make a time twice as long; the
+-- share of another's time that one takes at most where it is chosen; the share of all functions' time that one takes at
+-- least of which all finalists are built; rounds, at least and at most, and seconds after which there are no more; runs
+-- of each plan in one; seconds of each plan in a round of the whole.
+local inside = {MOST = 12, CLOSE = 2, GAIN = 0.97, SHARE = 0.01, ROUNDS = 5, MOST_ROUNDS = 40, SECONDS = 2, RUNS = 3,
+                EACH = 0.1}
 
 local MOST_BYTES = 2 << 30 -- of constants and values, of all plans that are open at once
 
--- The records of a task that are close to its best, fastest first: {record, trace} each.
-local function finalists(task, store)
-  local list, seen = {}, {}
-  local filter = {workload = task.workload, target = task.target.text}
-  for _, r in ipairs(store:records(filter)) do
-    if r.status == "measured" and r.versions == ms.versions() and (not task.fixed_order or fixed_order.has_note(r)) then
-      local first = list[1] and list[1].record.seconds or r.seconds
-      if #list == inside.MOST or r.seconds > inside.CLOSE * first then break end
-      if not seen[r.hash] then
-        seen[r.hash], list[#list + 1] = true, {record = r, trace = ms.read_trace(r.trace)}
-      end
+-- The records of a task that count here, fastest first.
+local function records_of(task, store)
+  local list = {}
+  for _, r in ipairs(store:records {workload = task.workload, target = task.target.text}) do
+    local in_order = not task.fixed_order or fixed_order.has_note(r)
+    if r.status == "measured" and r.versions == ms.versions() and in_order then list[#list + 1] = r end
+  end
+  return list
+end
+
+-- {record, trace} of records that are close to the first, at most `most`, the first first; and of what would be used
+-- without tuning, wherever it is.
+local function finalists(task, store, most)
+  local list, seen, records = {}, {}, records_of(task, store)
+  local untuned = task.untuned and task.untuned.hash
+  for _, r in ipairs(records) do
+    local is_close = #list < most and r.seconds <= inside.CLOSE * records[1].seconds
+    if (is_close or r.hash == untuned) and not seen[r.hash] then
+      seen[r.hash] = true
+      list[#list + 1] = {record = r, trace = ms.read_trace(r.trace)}
     end
   end
   return list
 end
 
--- A plan with the k-th finalist of each function, or its first where it has no more. made: kernels that are built.
-local function plan_with(prepared, lists, k, build, made)
-  return plan.open(prepared, function(entry)
-    local list = lists[entry.hash]
-    local chosen = list and (list[k] or list[1]) or entry
-    made[chosen] = made[chosen] or build(entry, list and chosen.trace)
-    return made[chosen]
-  end)
-end
-
--- Finalists of the tasks by their functions' hashes, of one that takes little of the time its best alone; and how many
--- there are of one at most.
+-- Finalists of the tasks by their functions' hashes, of one that takes little of the time its best alone and what would
+-- be used without tuning.
 local function lists_of(tasks, store)
-  local lists, most, all = {}, 1, 0
-  for _, task in ipairs(tasks) do all = all + (task.fastest and task.weight * (task.fastest.seconds or 0) or 0) end
+  local lists, all = {}, 0
+  local function seconds_of(task) return task.fastest and task.weight * (task.fastest.seconds or 0) or 0 end
+  for _, task in ipairs(tasks) do all = all + seconds_of(task) end
   for _, task in ipairs(tasks) do
-    local list = task.workload and task.fastest and finalists(task, store) or {}
-    if task.fastest and task.weight * (task.fastest.seconds or 0) < inside.SHARE * all then list = {list[1]} end
-    if #list > 0 then lists[task.func:hash()], most = list, math.max(most, #list) end
+    local most = seconds_of(task) < inside.SHARE * all and 1 or inside.MOST
+    local list = task.workload and task.fastest and finalists(task, store, most) or {}
+    if #list > 0 then lists[task.func:hash()] = list end
   end
-  return lists, most
+  return lists
 end
 
--- Adds the seconds of each function in runs of a plan.
-local function note_times(opened, times, k)
+-- ---- In turn -----------------------------------------------------------------------------------------------------
+
+-- A plan with what chosen(list) gives of each function's finalists. made: kernels that are built.
+local function plan_with(prepared, lists, chosen, build, made)
+  local opened = plan.open(prepared, function(entry)
+    local list = lists[entry.hash]
+    local taken = list and chosen(list) or entry
+    made[taken] = made[taken] or build(entry, list and taken.trace)
+    return made[taken]
+  end)
+  opened:fill(1)
+  return opened
+end
+
+-- The plan with the best finalists that are known, and as many with one more of each as there are, and fit. Their
+-- numbers are noted as `at` of the finalists.
+local function wave_of(prepared, lists, build, made)
+  local plans = {plan_with(prepared, lists, function(list) return list[list.best] end, build, made)}
+  local bytes, left = plans[1].arena_bytes + plans[1].constant_bytes, 0
+  for _, list in pairs(lists) do
+    list.before = list.done
+    left = math.max(left, #list - list.done)
+  end
+  local most = math.max(1, math.min(left, MOST_BYTES // math.max(bytes, 1) - 1))
+  for k = 1, left > 0 and most or 0 do
+    plans[k + 1] = plan_with(prepared, lists, function(list) return list[list.before + k] or list[list.best] end, build,
+                             made)
+  end
+  for _, list in pairs(lists) do list.done = math.min(#list, list.before + most) end
+  return plans
+end
+
+-- The seconds of each function in runs of a plan, in one round.
+local function times_of(opened)
   local sums = {}
   for _, each in ipairs(opened:profile(inside.RUNS)) do
     local entry = each.group.kernel
     if entry then sums[entry.hash] = (sums[entry.hash] or 0) + each.seconds end
   end
-  for hash, seconds in pairs(sums) do
-    times[hash] = times[hash] or {}
-    times[hash][k] = times[hash][k] or {}
-    table.insert(times[hash][k], seconds)
-  end
+  return sums
 end
 
 local function median(list)
@@ -67,63 +98,127 @@ local function median(list)
   return list[(#list + 1) // 2]
 end
 
--- The finalist that takes least there; the first where none is clearly faster.
-local function best_of(list, times)
-  local first, best, least = median(times[1]), 1, nil
-  for k = 2, #list do
-    local seconds = median(times[k])
-    if seconds < inside.GAIN * first and (not least or seconds < least) then best, least = k, seconds end
-  end
-  return best, least and least / first or 1
+-- Calls f(round) in rounds, until they are enough; false: interrupted.
+local function in_rounds(f)
+  local start, round = ms.clock(), 0
+  repeat
+    round = round + 1
+    f(round)
+    if ms.interrupted() then return false end
+  until round >= inside.ROUNDS and (round >= inside.MOST_ROUNDS or ms.clock() - start > inside.SECONDS)
+  return true
 end
 
--- Its record is before that of the one that was best alone, by as much as it is in the network.
-local function take(task, store, list, chosen, ratio)
-  local first, c = list[1].record, list[chosen]
-  store:retime(c.record.id, {seconds = ratio * first.seconds, low = ratio * first.low, high = ratio * first.high,
-                             runs = c.record.runs, busy = c.record.busy or false})
-  task.fastest = {id = store:short_id(c.record.key), full_id = c.record.id, hash = c.record.hash,
-                  seconds = ratio * first.seconds, trace = c.trace}
+-- Times the plans in turn. Gives times[k][round] of the k-th: seconds by the functions' hashes; nil: interrupted.
+local function time_in_turn(plans)
+  local times = {}
+  for k in ipairs(plans) do times[k] = {} end
+  local done = in_rounds(function(round)
+    for i = 1, #plans do
+      local k = (i + round) % #plans + 1
+      times[k][round] = times_of(plans[k])
+    end
+  end)
+  return done and times or nil
 end
 
--- The plans that are timed in turn, at most as many as fit.
-local function plans_of(prepared, lists, most, build)
-  local made, plans = {}, {}
-  for k = 1, most do
-    plans[k] = plan_with(prepared, lists, k, build, made)
-    plans[k]:fill(1)
-    if #plans * (plans[1].arena_bytes + plans[1].constant_bytes) > MOST_BYTES then break end
+-- The time of the k-th plan's finalist to the first's: the median of rounds, in each of which both were timed.
+local function ratio_of(times, hash, k)
+  local ratios = {}
+  for round, first in ipairs(times[1]) do
+    ratios[round] = times[k][round][hash] / math.max(first[hash], 1e-12)
   end
-  return plans
+  return median(ratios)
+end
+
+-- The finalist that takes least in a wave is the best that is known, where it is clearly faster than the one before.
+local function take_best(lists, times)
+  for hash, list in pairs(lists) do
+    local best, least = list.best, inside.GAIN
+    for at = list.before + 1, times[1][1][hash] and list.done or 0 do
+      local ratio = ratio_of(times, hash, at - list.before + 1)
+      if ratio < least then best, least = at, ratio end
+    end
+    if best ~= list.best then list.best, list.ratio = best, list.ratio * least end
+  end
+end
+
+-- ---- Chosen ------------------------------------------------------------------------------------------------------
+
+-- The record of one of a task's finalists is before that of the others from now on: it has this many seconds.
+local function take(task, store, chosen, seconds)
+  local r = chosen.record
+  local ratio = seconds / r.seconds
+  store:retime(r.id, {seconds = seconds, low = ratio * r.low, high = ratio * r.high, runs = r.runs,
+                      busy = r.busy or false})
+  task.fastest = {id = store:short_id(r.key), full_id = r.id, hash = r.hash, seconds = seconds, trace = chosen.trace}
+end
+
+-- Takes the best finalists; gives how many functions had several, and of how many another is used now.
+local function take_all(tasks, store, lists)
+  local compared, changed = 0, 0
+  for _, task in ipairs(tasks) do
+    local list = lists[task.func:hash()]
+    if list and #list > 1 then
+      compared = compared + 1
+      if list.best > 1 then
+        take(task, store, list[list.best], list.ratio * list[1].record.seconds)
+        changed = changed + 1
+      end
+    end
+  end
+  return compared, changed
 end
 
 -- inside.choose(prepared, tasks, store, build): {compared = functions with several finalists, changed = those of which
 -- another is used now}; the tasks' `fastest`, and the store's records, are those. build(entry, trace) gives a kernel.
 function inside.choose(prepared, tasks, store, build)
-  local lists, most = lists_of(tasks, store)
-  local result, times = {compared = 0, changed = 0}, {}
-  if most == 1 then return result end
-  local plans = plans_of(prepared, lists, most, build)
-  for round = 1, #plans > 1 and inside.ROUNDS or 0 do
-    for i = 1, #plans do
-      local k = (i + round) % #plans + 1
-      note_times(plans[k], times, k)
-    end
-    if ms.interrupted() then return result end
+  local lists, made, is_done = lists_of(tasks, store), {}, true
+  for _, list in pairs(lists) do
+    list.best, list.ratio, list.done = 1, 1, 1
+    is_done = is_done and #list == 1
   end
+  while not is_done do
+    local plans = wave_of(prepared, lists, build, made)
+    local times = time_in_turn(plans)
+    if not times then return {compared = 0, changed = 0} end
+    take_best(lists, times)
+    plans, is_done = nil, true
+    collectgarbage() -- the plans' memory, before others are opened
+    for _, list in pairs(lists) do is_done = is_done and list.done == #list end
+  end
+  local compared, changed = take_all(tasks, store, lists)
+  return {compared = compared, changed = changed}
+end
+
+-- ---- The whole ---------------------------------------------------------------------------------------------------
+
+-- inside.compare(tuned, untuned): the seconds of two plans, in turn: medians of rounds, and the median of their ratios;
+-- nil: interrupted.
+function inside.compare(tuned, untuned)
+  local times, ratios = {{}, {}}, {}
+  local done = in_rounds(function(round)
+    local first = (tuned:time(inside.EACH))
+    times[1][round], times[2][round] = first, (untuned:time(inside.EACH))
+    ratios[round] = first / math.max(times[2][round], 1e-12)
+  end)
+  if done then return median(times[1]), median(times[2]), median(ratios) end
+end
+
+-- inside.take_untuned(tasks, store, ratio): what would be used without tuning is used, of each task that measured it;
+-- ratio: the time of the tuned network to the untuned one's. Gives of how many tasks another is used now.
+function inside.take_untuned(tasks, store, ratio)
+  local changed = 0
   for _, task in ipairs(tasks) do
-    local list, own = lists[task.func:hash()], times[task.func:hash()]
-    while list and #list > #plans do list[#list] = nil end
-    if list and own and #list > 1 then
-      local chosen, ratio = best_of(list, own)
-      result.compared = result.compared + 1
-      if chosen > 1 then
-        take(task, store, list, chosen, ratio)
-        result.changed = result.changed + 1
-      end
+    local untuned = task.untuned
+    local record = untuned and task.fastest and task.fastest.hash ~= untuned.hash
+      and store:find_module(task.workload, task.target.text, untuned.hash)
+    if record and record.status == "measured" then
+      take(task, store, {record = record, trace = ms.read_trace(record.trace)}, task.fastest.seconds / ratio)
+      changed = changed + 1
     end
   end
-  return result
+  return changed
 end
 
 return inside

@@ -17,30 +17,66 @@ local function build(entry, trace, target)
   return plan.build(func, {target = target, reference = entry.func})
 end
 
--- What plan.open takes to make kernels: of a function as its task's best schedule says, or as it is written where there
--- is none.
-function tune.builder(tasks, target)
+-- What plan.open takes to make kernels: of a function as its task's best schedule says, or without tuning where nothing
+-- was measured of it, or as it is written where there is none. untuned: without tuning, of all that have it.
+local function builder(tasks, target, untuned)
   local found = by_hash(tasks)
   return function(entry)
     local task = found[entry.hash]
-    return build(entry, task and task.fastest and task.fastest.trace, target)
+    local first, second = task and task.fastest, task and task.untuned
+    if untuned then first, second = second, first end
+    local chosen = first or second
+    return build(entry, chosen and chosen.trace, target)
   end
 end
+function tune.builder(tasks, target) return builder(tasks, target) end
 
--- tune.inside(prepared, tasks, store, target): as inside.choose. On a device nothing is chosen: its kernels are timed
--- with warm caches alone, as they are in the network's graph.
-function tune.inside(prepared, tasks, store, target)
-  if ms.target(target or "native").arch then return {compared = 0, changed = 0} end
-  return inside.choose(prepared, tasks, store, function(entry, trace) return build(entry, trace, target) end)
+-- Whether tasks have another best schedule than without tuning.
+local function differs(tasks)
+  for _, task in ipairs(tasks) do
+    if task.untuned and task.fastest and task.fastest.hash ~= task.untuned.hash then return true end
+  end
+  return false
 end
 
--- Finalists are timed inside the network where this machine measured them.
-local function choose_inside(prepared, tasks, options)
+-- The plan with the best of each task, and that without tuning, timed in turn: of the first two the faster one is what
+-- the store has as the fastest from now on.
+local function take_faster(result, prepared, tasks, store, target)
+  local function open(untuned)
+    local opened = plan.open(prepared, builder(tasks, target, untuned), target)
+    opened:fill(1)
+    return opened
+  end
+  local tuned, base = open(), open(true)
+  local seconds, untuned, ratio = inside.compare(tuned, base)
+  if not seconds then return end
+  result.seconds, result.untuned_seconds, result.plan = seconds, untuned, tuned
+  local changed = ratio > 1 and inside.take_untuned(tasks, store, ratio) or 0
+  if changed > 0 then result.kept_untuned, result.plan, result.seconds = changed, base, untuned end
+end
+
+-- tune.settle(prepared, tasks, store, target): what is used of tasks that were tuned, as inside.choose, and where the
+-- network with it is slower than without tuning, that. Gives what inside.choose does, and where there are two plans to
+-- compare plan, the faster one; seconds, untuned_seconds; kept_untuned: of how many tasks the untuned candidate is used
+-- since it is faster as a whole. On a device no finalists are chosen: its kernels are timed with warm caches alone, as
+-- they are in the network's graph.
+function tune.settle(prepared, tasks, store, target)
+  local result = {compared = 0, changed = 0}
+  if not ms.target(target or "native").arch then
+    result = inside.choose(prepared, tasks, store, function(entry, trace) return build(entry, trace, target) end)
+  end
+  if differs(tasks) and not ms.interrupted() then take_faster(result, prepared, tasks, store, target) end
+  return result
+end
+
+-- Finalists are timed inside the network where this machine measured them. Gives the plan, where there is one.
+local function settle(prepared, tasks, options)
   if options.no_tune or options.simulate or options.deterministic or ms.interrupted() then return end
   local store = options.store or ms.store(options.db)
-  local ok, message = pcall(tune.inside, prepared, tasks, store, options.target)
+  local ok, result = pcall(tune.settle, prepared, tasks, store, options.target)
   if not options.store then store:close() end
-  if not ok then error(message, 0) end
+  if not ok then error(result, 0) end
+  return result.plan
 end
 
 -- tune.plan(net [, options]): the plan of a network, each function with the schedule that is best: the store's, where
@@ -54,12 +90,12 @@ function tune.plan(net, options)
   local items, tasks = {}, {}
   for _, entry in ipairs(prepared.functions) do
     -- others have nothing to do
-    if not entry.func:has_empty() then items[#items + 1] = {entry.func, weight = entry.weight} end
+    if not entry.func:has_empty() then items[#items + 1] = {entry.func, weight = entry.weight, untuned = true} end
   end
   if #items > 0 then tasks = search.all(items, options) end
   for _, task in ipairs(tasks) do if task.error then error(task.error, 0) end end
-  choose_inside(prepared, tasks, options)
-  local opened = plan.open(prepared, tune.builder(tasks, options.target), options.target)
+  local opened = settle(prepared, tasks, options)
+    or plan.open(prepared, tune.builder(tasks, options.target), options.target)
   opened.tasks = tasks
   return opened
 end

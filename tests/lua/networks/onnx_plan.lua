@@ -523,6 +523,90 @@ do
   for _, suffix in ipairs {"", "-lock"} do os.remove(path_of_store .. suffix) end
 end
 
+-- ---- Never slower than without tuning ----
+
+-- Times are simulated: each kernel moves a clock of its own on, by what `seconds` says of its trace.
+do
+  local tune, plan, path_of_store = ms.load "lua.net.tune", ms.load "lua.net.plan", os.tmpname()
+  os.remove(path_of_store)
+  local nodes = {{"MatMul", {"x", "w"}, {"a"}}, {"Softmax", {"a"}, {"y"}}}
+  local prepared = plan.prepare(build({16, 16}, nodes, {w = some {16, 16}}))
+  local store, items = ms.store(path_of_store), {}
+  for i, entry in ipairs(prepared.functions) do items[i] = {entry.func, weight = 1, untuned = true} end
+  assert(#items == 2)
+  local tasks = ms.load "search.tune".all(items, {trials = 4, store = store})
+  local function record_of(task, hash) return store:find_module(task.workload, task.target.text, hash) end
+  local function first_of(task) return store:records({workload = task.workload, most = 1})[1] end
+  for _, task in ipairs(tasks) do
+    assert(task.done == 4 and record_of(task, task.untuned.hash).status == "measured", "one of the trials")
+    local again = ms.load "search.tune".all({task.func}, {no_tune = true, db = path_of_store .. ".2"})[1]
+    assert(again.fastest.hash == task.untuned.hash, "what is used without tuning")
+  end
+  local clock, plan_build, now, seconds = ms.clock, plan.build, 0, nil
+  ms.clock = function() return now end
+  plan.build = function(func, options)
+    local kernel = plan_build(func, options).kernel
+    return {prepare = function() return {run = function() now = now + seconds(func, kernel) end} end}
+  end
+  -- Trials alone: what is not tuned takes twice what the fastest takes, 1 s; the others between.
+  local function set_times()
+    for _, task in ipairs(tasks) do
+      for i, r in ipairs(store:records {workload = task.workload}) do
+        if r.status == "measured" then
+          local s = r.hash == task.untuned.hash and 2 or 1 + i / 100
+          store:retime(r.id, {seconds = s, low = s, high = s, runs = 1})
+        end
+      end
+      local best = first_of(task)
+      assert(best.hash ~= task.untuned.hash, "several trials could be measured")
+      task.fastest = {id = store:short_id(best.key), full_id = best.id, hash = best.hash, seconds = best.seconds,
+                      trace = ms.read_trace(best.trace)}
+    end
+  end
+  local function text_of(task, hash)
+    return ms.apply(task.func, ms.read_trace(record_of(task, hash).trace)):func():script()
+  end
+  local untuned_texts = {}
+  for _, task in ipairs(tasks) do untuned_texts[text_of(task, task.untuned.hash)] = true end
+
+  -- Inside the network what is not tuned is the fastest of the first function, not of the second.
+  set_times()
+  local best = tasks[1].fastest.seconds
+  local chosen_text = text_of(tasks[1], tasks[1].untuned.hash)
+  seconds = function(func)
+    local text = func:script()
+    if text == chosen_text then return 0.5 end
+    return untuned_texts[text] and 3 or 1
+  end
+  local result = tune.settle(prepared, tasks, store)
+  assert(result.compared == 2 and result.changed == 1 and not result.kept_untuned)
+  assert(result.seconds < result.untuned_seconds and result.plan)
+  assert(first_of(tasks[1]).hash == tasks[1].untuned.hash and tasks[1].fastest.hash == tasks[1].untuned.hash)
+  assert(math.abs(tasks[1].fastest.seconds - 0.5 * best) < 1e-9, "its time alone, by the ratio inside")
+  assert(first_of(tasks[2]).hash ~= tasks[2].untuned.hash)
+
+  -- One by one the tuned are faster, and together slower: none of them is used.
+  set_times()
+  local inside, together = ms.load "lua.net.inside", false
+  local compare = inside.compare
+  function inside.compare(...)
+    together = true
+    return compare(...)
+  end
+  seconds = function(func) return untuned_texts[func:script()] and 1 or together and 3 or 0.9 end
+  result = tune.settle(prepared, tasks, store)
+  inside.compare = compare
+  ms.clock, plan.build = clock, plan_build
+  assert(result.kept_untuned == 2 and result.seconds == result.untuned_seconds)
+  for _, task in ipairs(tasks) do
+    assert(task.fastest.hash == task.untuned.hash and first_of(task).hash == task.untuned.hash)
+  end
+  local opened = prepared.net:plan {no_tune = true, store = store}
+  for i, task in ipairs(opened.tasks) do assert(task.fastest.hash == tasks[i].untuned.hash, "what others take") end
+  store:close()
+  for _, suffix in ipairs {"", "-lock", ".2", ".2-lock"} do os.remove(path_of_store .. suffix) end
+end
+
 -- ---- Refusals ----
 
 plan = select(2, check(build({3, 4}, {{"Relu", {"x"}, {"y"}}}, {})))
