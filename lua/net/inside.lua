@@ -3,12 +3,13 @@
 -- be used without tuning; and where the network as a whole is slower than without tuning, that is what is used.
 local ms = msched
 local plan, fixed_order = ms.load "lua.net.plan", ms.load "search.fixed_order"
--- Finalists of a function; those within so many times the best alone: other programs make a time twice as long; the
--- share of another's time that one takes at most where it is chosen; the share of all functions' time that one takes at
--- least of which all finalists are built; rounds, at least and at most, and seconds after which there are no more; runs
--- of each plan in one; seconds of each plan in a round of the whole.
-local inside = {MOST = 12, CLOSE = 2, GAIN = 0.97, SHARE = 0.01, ROUNDS = 5, MOST_ROUNDS = 40, SECONDS = 2, RUNS = 3,
-                EACH = 0.1}
+-- Finalists of a function; those within so many times the best alone: other programs make a time twice as long; those
+-- that are timed once more, in more rounds: the least of many noisy times is too low; the share of the first's time
+-- that another takes at most where it is chosen; the share of all functions' time that one takes at least of which all
+-- finalists are built; rounds, at least and at most, and seconds after which there are no more; runs of each plan in
+-- one; seconds of each plan in a round of the whole.
+local inside = {MOST = 12, CLOSE = 2, AGAIN = 3, GAIN = 0.97, SHARE = 0.01, ROUNDS = {5, 12}, MOST_ROUNDS = 40,
+                SECONDS = 2, RUNS = 3, EACH = 0.1}
 
 local MOST_BYTES = 2 << 30 -- of constants and values, of all plans that are open at once
 
@@ -53,11 +54,11 @@ end
 
 -- ---- In turn -----------------------------------------------------------------------------------------------------
 
--- A plan with what chosen(list) gives of each function's finalists. made: kernels that are built.
-local function plan_with(prepared, lists, chosen, build, made)
+-- A plan with the k-th finalist of each function, or its first where it has no more. made: kernels that are built.
+local function plan_with(prepared, lists, k, build, made)
   local opened = plan.open(prepared, function(entry)
     local list = lists[entry.hash]
-    local taken = list and chosen(list) or entry
+    local taken = list and (list[k] or list[1]) or entry
     made[taken] = made[taken] or build(entry, list and taken.trace)
     return made[taken]
   end)
@@ -65,30 +66,25 @@ local function plan_with(prepared, lists, chosen, build, made)
   return opened
 end
 
--- The plan with the best finalists that are known, and as many with one more of each as there are, and fit. Their
--- numbers are noted as `at` of the finalists.
-local function wave_of(prepared, lists, build, made)
-  local plans = {plan_with(prepared, lists, function(list) return list[list.best] end, build, made)}
-  local bytes, left = plans[1].arena_bytes + plans[1].constant_bytes, 0
-  for _, list in pairs(lists) do
-    list.before = list.done
-    left = math.max(left, #list - list.done)
-  end
-  local most = math.max(1, math.min(left, MOST_BYTES // math.max(bytes, 1) - 1))
-  for k = 1, left > 0 and most or 0 do
-    plans[k + 1] = plan_with(prepared, lists, function(list) return list[list.before + k] or list[list.best] end, build,
-                             made)
-  end
-  for _, list in pairs(lists) do list.done = math.min(#list, list.before + most) end
+-- The plan with the first finalists, and as many with one more of each function, from the number `at` on, as there are,
+-- and fit.
+local function wave_of(prepared, lists, at, most, build, made)
+  local plans = {plan_with(prepared, lists, 1, build, made)}
+  local bytes = plans[1].arena_bytes + plans[1].constant_bytes
+  local count = math.max(1, math.min(most - at + 1, MOST_BYTES // math.max(bytes, 1) - 1))
+  for k = 1, count do plans[k + 1] = plan_with(prepared, lists, at + k - 1, build, made) end
   return plans
 end
 
--- The seconds of each function in runs of a plan, in one round.
+-- The seconds of each function in runs of a plan: the least of each call.
 local function times_of(opened)
-  local sums = {}
-  for _, each in ipairs(opened:profile(inside.RUNS)) do
+  local least, sums = {}, {}
+  for _ = 1, inside.RUNS do
+    for i, each in ipairs(opened:profile(1)) do least[i] = math.min(least[i] or math.huge, each.seconds) end
+  end
+  for i, each in ipairs(opened.calls) do
     local entry = each.group.kernel
-    if entry then sums[entry.hash] = (sums[entry.hash] or 0) + each.seconds end
+    if entry then sums[entry.hash] = (sums[entry.hash] or 0) + least[i] end
   end
   return sums
 end
@@ -98,22 +94,22 @@ local function median(list)
   return list[(#list + 1) // 2]
 end
 
--- Calls f(round) in rounds, until they are enough; false: interrupted.
-local function in_rounds(f)
+-- Calls f(round) in rounds, at least so many, until they are enough; false: interrupted.
+local function in_rounds(least, f)
   local start, round = ms.clock(), 0
   repeat
     round = round + 1
     f(round)
     if ms.interrupted() then return false end
-  until round >= inside.ROUNDS and (round >= inside.MOST_ROUNDS or ms.clock() - start > inside.SECONDS)
+  until round >= least and (round >= inside.MOST_ROUNDS or ms.clock() - start > inside.SECONDS)
   return true
 end
 
 -- Times the plans in turn. Gives times[k][round] of the k-th: seconds by the functions' hashes; nil: interrupted.
-local function time_in_turn(plans)
+local function time_in_turn(plans, rounds)
   local times = {}
   for k in ipairs(plans) do times[k] = {} end
-  local done = in_rounds(function(round)
+  local done = in_rounds(rounds, function(round)
     for i = 1, #plans do
       local k = (i + round) % #plans + 1
       times[k][round] = times_of(plans[k])
@@ -131,16 +127,46 @@ local function ratio_of(times, hash, k)
   return median(ratios)
 end
 
--- The finalist that takes least in a wave is the best that is known, where it is clearly faster than the one before.
-local function take_best(lists, times)
-  for hash, list in pairs(lists) do
-    local best, least = list.best, inside.GAIN
-    for at = list.before + 1, times[1][1][hash] and list.done or 0 do
-      local ratio = ratio_of(times, hash, at - list.before + 1)
-      if ratio < least then best, least = at, ratio end
+-- Notes as `ratio` of each finalist its time to that of its function's first, in so many rounds; false: interrupted.
+local function note_ratios(prepared, lists, rounds, build, made)
+  local most, at = 1, 2
+  for _, list in pairs(lists) do most = math.max(most, #list) end
+  while at <= most do
+    local plans = wave_of(prepared, lists, at, most, build, made)
+    local times, count = time_in_turn(plans, rounds), #plans - 1
+    if not times then return false end
+    for hash, list in pairs(lists) do
+      for k = at, times[1][1][hash] and math.min(#list, at + count - 1) or 0 do
+        list[k].ratio = ratio_of(times, hash, k - at + 2)
+      end
     end
-    if best ~= list.best then list.best, list.ratio = best, list.ratio * least end
+    at, plans = at + count, nil
+    collectgarbage() -- the plans' memory, before others are opened
   end
+  return true
+end
+
+-- The first and the few that take least of each list.
+local function kept_of(lists)
+  local kept = {}
+  for hash, list in pairs(lists) do
+    local others = table.move(list, 2, #list, 1, {})
+    table.sort(others, function(a, b)
+      local x, y = a.ratio or math.huge, b.ratio or math.huge
+      return x ~= y and x < y or x == y and a.record.id < b.record.id
+    end)
+    kept[hash] = table.move(others, 1, math.min(#others, inside.AGAIN), 2, {list[1]})
+  end
+  return kept
+end
+
+-- The finalist that takes least; the first where none is clearly faster.
+local function best_of(list)
+  local best, least = list[1], inside.GAIN
+  for k = 2, #list do
+    if list[k].ratio and list[k].ratio < least then best, least = list[k], list[k].ratio end
+  end
+  return best
 end
 
 -- ---- Chosen ------------------------------------------------------------------------------------------------------
@@ -154,41 +180,24 @@ local function take(task, store, chosen, seconds)
   task.fastest = {id = store:short_id(r.key), full_id = r.id, hash = r.hash, seconds = seconds, trace = chosen.trace}
 end
 
--- Takes the best finalists; gives how many functions had several, and of how many another is used now.
-local function take_all(tasks, store, lists)
-  local compared, changed = 0, 0
-  for _, task in ipairs(tasks) do
-    local list = lists[task.func:hash()]
-    if list and #list > 1 then
-      compared = compared + 1
-      if list.best > 1 then
-        take(task, store, list[list.best], list.ratio * list[1].record.seconds)
-        changed = changed + 1
-      end
-    end
-  end
-  return compared, changed
-end
-
 -- inside.choose(prepared, tasks, store, build): {compared = functions with several finalists, changed = those of which
 -- another is used now}; the tasks' `fastest`, and the store's records, are those. build(entry, trace) gives a kernel.
 function inside.choose(prepared, tasks, store, build)
-  local lists, made, is_done = lists_of(tasks, store), {}, true
-  for _, list in pairs(lists) do
-    list.best, list.ratio, list.done = 1, 1, 1
-    is_done = is_done and #list == 1
+  local lists, made, result = lists_of(tasks, store), {}, {compared = 0, changed = 0}
+  for _, rounds in ipairs(inside.ROUNDS) do
+    if not note_ratios(prepared, lists, rounds, build, made) then return result end
+    lists = kept_of(lists)
   end
-  while not is_done do
-    local plans = wave_of(prepared, lists, build, made)
-    local times = time_in_turn(plans)
-    if not times then return {compared = 0, changed = 0} end
-    take_best(lists, times)
-    plans, is_done = nil, true
-    collectgarbage() -- the plans' memory, before others are opened
-    for _, list in pairs(lists) do is_done = is_done and list.done == #list end
+  for _, task in ipairs(tasks) do
+    local list = lists[task.func:hash()]
+    local best = list and best_of(list)
+    result.compared = result.compared + (list and #list > 1 and 1 or 0)
+    if best and best ~= list[1] then
+      take(task, store, best, best.ratio * list[1].record.seconds)
+      result.changed = result.changed + 1
+    end
   end
-  local compared, changed = take_all(tasks, store, lists)
-  return {compared = compared, changed = changed}
+  return result
 end
 
 -- ---- The whole ---------------------------------------------------------------------------------------------------
@@ -197,7 +206,7 @@ end
 -- nil: interrupted.
 function inside.compare(tuned, untuned)
   local times, ratios = {{}, {}}, {}
-  local done = in_rounds(function(round)
+  local done = in_rounds(inside.ROUNDS[2], function(round)
     local first = (tuned:time(inside.EACH))
     times[1][round], times[2][round] = first, (untuned:time(inside.EACH))
     ratios[round] = first / math.max(times[2][round], 1e-12)
