@@ -6,10 +6,10 @@ local plan, fixed_order = ms.load "lua.net.plan", ms.load "search.fixed_order"
 -- Finalists of a function; those within so many times the best alone: other programs make a time twice as long; those
 -- that are timed once more, in more rounds: the least of many noisy times is too low; the share of the first's time
 -- that another takes at most where it is chosen; the share of all functions' time that one takes at least of which all
--- finalists are built; rounds, at least and at most, and seconds after which there are no more; runs of each plan in
--- one; seconds of each plan in a round of the whole.
-local inside = {MOST = 12, CLOSE = 2, AGAIN = 3, GAIN = 0.97, SHARE = 0.01, ROUNDS = {5, 12}, MOST_ROUNDS = 40,
-                SECONDS = 2, RUNS = 3, EACH = 0.1}
+-- finalists are built; rounds, of these and of those once more; how many suffice after LATE seconds; how many are had
+-- where SECONDS are not over; runs of each plan in one; seconds of each plan in a round of the whole.
+local inside = {MOST = 12, CLOSE = 2, AGAIN = 3, GAIN = 0.97, SHARE = 0.01, ROUNDS = {5, 12}, FEW = 3, MOST_ROUNDS = 40,
+                LATE = 10, SECONDS = 2, RUNS = 2, EACH = 0.1}
 
 local MOST_BYTES = 2 << 30 -- of constants and values, of all plans that are open at once
 
@@ -94,14 +94,17 @@ local function median(list)
   return list[(#list + 1) // 2]
 end
 
--- Calls f(round) in rounds, at least so many, until they are enough; false: interrupted.
+-- Calls f(round) in rounds, at least so many where these do not take too long, until they are enough; false:
+-- interrupted.
 local function in_rounds(least, f)
   local start, round = ms.clock(), 0
   repeat
     round = round + 1
     f(round)
     if ms.interrupted() then return false end
-  until round >= least and (round >= inside.MOST_ROUNDS or ms.clock() - start > inside.SECONDS)
+    local seconds = ms.clock() - start
+    local is_enough = round >= least and (round >= inside.MOST_ROUNDS or seconds > inside.SECONDS)
+  until is_enough or round >= inside.FEW and seconds > inside.LATE
   return true
 end
 

@@ -51,7 +51,8 @@ local function take_faster(result, prepared, tasks, store, target)
   local seconds, untuned, ratio = inside.compare(tuned, base)
   if not seconds then return end
   result.seconds, result.untuned_seconds, result.plan = seconds, untuned, tuned
-  local changed = ratio > 1 and inside.take_untuned(tasks, store, ratio) or 0
+  -- both of its rounds and of its median, so that what is printed is what was chosen
+  local changed = math.max(ratio, seconds / untuned) > 1 and inside.take_untuned(tasks, store, math.max(ratio, 1)) or 0
   if changed > 0 then result.kept_untuned, result.plan, result.seconds = changed, base, untuned end
 end
 
