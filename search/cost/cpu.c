@@ -431,18 +431,31 @@ static double touched_inside(const struct candidate *c, uint32_t nest, uint32_t 
   return all;
 }
 
-/* Bytes of an access that come from outside of a level which holds what the loops from `at` on touch: of what is
- * written each line comes and goes, but for nontemporal stores. */
+/* Whether an iteration of a loop goes on, in an access, within the line where the one before ended. */
+static bool stays_in_line(const struct model_shape *s, const struct model_access *a, uint32_t loop) {
+  double step = 0;
+  for (uint32_t k = 0; k < s->nest->iter_count; k++)
+    if (s->nest->loops[loop].iters >> k & 1) step += fabs((double)a->steps[k]) * s->tiles[loop + 1][k];
+  return step * a->bytes < LINE;
+}
+
+/* Bytes of an access that come from outside of a level which holds what the loops from `at` on touch, and of the first
+ * loop outside of these that moves it the line where it is: of what is written each line comes and goes, but for
+ * nontemporal stores. */
 static double traffic_of(const struct candidate *c, const struct model_shape *s, uint32_t access, uint32_t at) {
   const struct model_access *a = &s->nest->accesses[access];
-  double again = 1;
+  double bytes = s->bytes[at][access];
   bool moved = false;
   for (uint32_t i = at; i-- > 0;) {
-    moved = moved || (s->trips[i] > 1 && model_is_moved(s->nest, a, i));
-    if (moved) again *= s->trips[i];
+    bool moves = s->trips[i] > 1 && model_is_moved(s->nest, a, i);
+    if (moves && !moved && stays_in_line(s, a, i))
+      bytes = s->bytes[i][access];
+    else if (moves || moved)
+      bytes *= s->trips[i];
+    moved = moved || moves;
   }
   bool around = s->nest->nontemporal && c->numbers[s->nest->nontemporal] > 0;
-  return again * s->bytes[at][access] * (a->written && !around ? 2 : 1);
+  return bytes * (a->written && !around ? 2 : 1);
 }
 
 /* Whether a nest that stands before it inside of the first `at` loops around both touches as much of the same array. */
