@@ -87,11 +87,17 @@ static bool block_reduces(const struct tir *ir, tir_block block) {
   return false;
 }
 
-/* How many of the innermost are, fused, a vector of at most so many elements; and whether all are such vectors. */
-static uint32_t vector_loops(struct vm_ask *q, const tir_loop *loops, uint32_t all, int64_t most, bool *whole) {
+struct vectors {
+  uint32_t loops; /* of the innermost that are, fused, one of at most so many elements */
+  bool whole;     /* all loops are such vectors */
+  bool divides;   /* the innermost is several */
+};
+
+static struct vectors vectors_of(struct vm_ask *q, const tir_loop *loops, uint32_t all, int64_t most) {
   const struct tir_block_record *record = tir_block_at(q->ir, q->args[0].statement);
   struct fused f = {.product = 1, .reduces = !q->args[3].integer && block_reduces(q->ir, q->args[0].statement)};
   uint32_t count = 0, dense = 0;
+  bool divides = false;
   bool may = most > 0 && record->reads.count + record->writes.count <= MOST_REGIONS;
   while (may && dense < all) {
     tir_loop loop = loops[all - 1 - dense];
@@ -99,22 +105,23 @@ static uint32_t vector_loops(struct vm_ask *q, const tir_loop *loops, uint32_t a
     if (!goes_on(q, loop, &f, !dense && q->args[3].integer)) break;
     dense++;
     if (f.product <= most) count = dense;
+    if (dense == 1) divides = f.product > most && f.product % most == 0;
   }
   assert(count <= dense && dense <= all);
-  *whole = may && all && dense == all && f.product > most && f.product % most == 0;
-  return f.product > 1 ? count : 0;
+  bool whole = may && all && dense == all && f.product > most && f.product % most == 0;
+  return (struct vectors){f.product > 1 ? count : 0, whole, divides};
 }
 
 bool vm_ask_data_parallel_loops(struct vm_ask *q) {
   tir_loop loops[MOST_LOOPS];
   uint32_t all = loops_around(q, loops);
-  bool whole;
-  uint32_t vector = vector_loops(q, loops, all, q->args[2].integer, &whole);
+  struct vectors v = vectors_of(q, loops, all, q->args[2].integer);
   struct vm_value fields[] = {
       vm_string(q->pool, "parallel", 8), vm_int(parallel_loops(q->ir, loops, all, q->args[1].integer)),
-      vm_string(q->pool, "vector", 6),   vm_int(vector),
-      vm_string(q->pool, "whole", 5),    vm_bool(whole)};
-  q->answer = vm_list(q->pool, VM_MAP, fields, 6);
+      vm_string(q->pool, "vector", 6),   vm_int(v.loops),
+      vm_string(q->pool, "whole", 5),    vm_bool(v.whole),
+      vm_string(q->pool, "divides", 7),  vm_bool(v.divides)};
+  q->answer = vm_list(q->pool, VM_MAP, fields, 8);
   return true;
 }
 
