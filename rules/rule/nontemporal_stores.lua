@@ -1,8 +1,9 @@
 -- Draws whether a result is stored around the caches: lines that are written whole and read by nothing then need not
 -- come from memory first, which is a third of the traffic of a copy. It pays where what the function touches is more
--- than the last cache holds; of less the result would be in the cache for whoever reads it next.
+-- than the last cache holds; of less the result would be in the cache for whoever reads it next, but where that cache
+-- is hardly faster than the memory, as one that many cores share, it pays too.
 -- Parameters:
---   least_caches   what the function's parameters fill at least, in sizes of the last cache
+--   least_caches   what the function's parameters fill at least, in sizes of the second caches of all cores
 -- Source: Intel 64 and IA-32 Architectures Optimization Reference Manual, "Non-temporal stores".
 local common = msched.load "rules.common"
 
@@ -38,7 +39,7 @@ end
 return msched.rule {
   name = "nontemporal_stores",
   apply = function(sch, block, context, self)
-    local cache = context.target.l3_bytes or 0
+    local cache = (context.target.l2_bytes or 0) * (context.target.cores or 1)
     if sch:is_root(block) or not sch:is_spatial(block) or sch:annotation(block, NOTE) ~= nil then return {sch} end
     local bytes, names = parameters(sch)
     if cache == 0 or not bytes or bytes <= self.parameters.least_caches * cache then return {sch} end

@@ -13,6 +13,10 @@ local DOWNHILL, AROUND = 4, 6 -- how often, and around how many, what is one ste
 -- Emerald Rapids 1.37 and 5.46 of them a nanosecond.
 local TILES_OF_BFLOATS, BFLOATS = 2, 4
 
+-- Of a cache that very many cores share a virtual machine with two of them is told the whole; it has no more than this
+-- for each, as others use it too: 32 MB of 300 were faster than the memory.
+local LENT = 16 << 20
+
 -- The machine of a target, as the model sees it: what the target knows, and the numbers of rules/targets.lua, or what a
 -- function there makes of the target. nil: there are none for its kind.
 function analytical.machine(target)
@@ -20,7 +24,8 @@ function analytical.machine(target)
   if type(numbers) == "function" then return numbers(target) end
   if not numbers then return nil end
   local machine = {cores = target.cores, vector_bits = target.vector_bits, registers = target.vector_registers,
-                   dots = target.dots, cache_bytes = {target.l1_bytes, target.l2_bytes, target.l3_bytes}}
+                   dots = target.dots,
+                   cache_bytes = {target.l1_bytes, target.l2_bytes, math.min(target.l3_bytes, LENT * target.cores)}}
   for name, number in pairs(numbers) do machine[name] = number end
   if (target.tiles or 0) & TILES_OF_BFLOATS ~= 0 then machine.bfloats = BFLOATS end
   return machine

@@ -431,6 +431,10 @@ static double touched_inside(const struct candidate *c, uint32_t nest, uint32_t 
   return all;
 }
 
+static bool goes_around(const struct candidate *c, const struct model_nest *nest) {
+  return nest->nontemporal && c->numbers[nest->nontemporal] > 0;
+}
+
 /* Whether an iteration of a loop goes on, in an access, within the line where the one before ended. */
 static bool stays_in_line(const struct model_shape *s, const struct model_access *a, uint32_t loop) {
   double step = 0;
@@ -454,8 +458,7 @@ static double traffic_of(const struct candidate *c, const struct model_shape *s,
       bytes *= s->trips[i];
     moved = moved || moves;
   }
-  bool around = s->nest->nontemporal && c->numbers[s->nest->nontemporal] > 0;
-  return bytes * (a->written && !around ? 2 : 1);
+  return bytes * (a->written && !goes_around(c, s->nest) ? 2 : 1);
 }
 
 /* Whether a nest that stands before it inside of the first `at` loops around both touches as much of the same array. */
@@ -470,17 +473,19 @@ static bool is_there(const struct candidate *c, uint32_t nest, uint32_t access, 
 
 /* Bytes that come from outside of a level: there stays what the loops inside touch, if it fits, and of each access what
  * finds places; an array that a loop just outside does not move stays too, and so does what another nest inside
- * touched. */
+ * touched. Nontemporal stores go to the memory, whatever the caches hold, and through none of them. */
 static double traffic(const struct candidate *c, uint32_t nest, int level) {
   const struct model_shape *s = &c->shapes[nest];
   const struct model_nest *n = s->nest;
   double capacity = c->estimator->machine.cache_bytes[level], bytes = 0;
+  bool around = goes_around(c, n), is_last = level + 1 == SEARCH_LEVELS;
   int64_t way = (int64_t)c->estimator->machine.way_bytes[level];
   uint32_t at = 0;
   while (at < n->loop_count && touched_inside(c, nest, at) > capacity) at++;
-  if (at == 0) return 0; /* all of it was there before: it is run again and again */
+  if (at == 0 && !(around && is_last)) return 0; /* all of it was there before: it is run again and again */
   for (uint32_t a = 0; a < n->access_count; a++) {
     const struct model_access *access = &n->accesses[a];
+    if (around && access->written ? !is_last : at == 0) continue;
     if ((access->passed && access->near >= at) || is_there(c, nest, a, at)) continue;
     uint32_t own = at, most = n->loop_count;
     if (n->tile_products > 0) { /* whole tiles are loaded at once, and accumulators stay in registers */
