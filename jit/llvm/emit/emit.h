@@ -16,7 +16,8 @@ struct emit_steps {
   struct emit_steps *outer; /* of the loop around, or NULL */
   tir_var var;
   int64_t extent;
-  LLVMValueRef min;               /* of the variable */
+  LLVMValueRef min; /* of the variable */
+  tir_loop loop;
   LLVMBasicBlockRef before, body; /* which comes in, and begins the loop */
   uint32_t counters, firsts;
   int64_t bytes[EMIT_MOST_STEPS];        /* by which counters grow */
@@ -35,6 +36,8 @@ struct emit_steps {
   bool sums;                    /* no store of the loop moves with it */
   uint32_t strips;
   struct emit_fetched strip[EMIT_MOST_FETCHED]; /* parts of packed operands that are fetched ahead */
+  uint32_t rows;
+  struct emit_fetched row[EMIT_MOST_FETCHED]; /* of what is read row by row, several times each: apart is to the next */
 };
 
 struct emit {

@@ -180,9 +180,49 @@ static void note_strip(struct emit *e, tir_buffer buffer, tir_expr index, uint64
   s->strip[s->strips++] = (struct emit_fetched){buffer, index, apart, (int64_t)(bytes + LINE - 1) / LINE};
 }
 
+/* What is read row by row, several times each, comes from memory while its first reader waits for it, and the others
+ * compute. So one of these fetches of the next row what it reads of this one. */
+static const int64_t LEAST_ROW = 2048, MOST_ROW = 1 << 18, MOST_STEP = 4096; /* bytes */
+static const uint64_t LEAST_ROWS = 1 << 20;
+
+/* Whether what stands in the loop `around` before another one in it loads of the buffer. */
+static bool is_loaded_before(const struct emit *e, tir_loop around, tir_loop loop, tir_buffer buffer) {
+  for (tir_stmt s = tir_next(e->ir, around, around); s && s != loop; s = tir_next(e->ir, s, around))
+    if (tir_is(e->ir, s, TIR_STORE) && tir_uses_buffer(e->ir, tir_stmt_at(e->ir, s)->store.value, buffer)) return true;
+  return false;
+}
+
+/* Bytes from what an index of the loop at hand names to the same of the next row; 0: these are no rows. */
+static int64_t next_row(const struct emit *e, tir_buffer buffer, tir_expr index) {
+  int64_t step, apart, size = (int64_t)emit_type_bytes(tir_buffer_at(e->ir, buffer)->type);
+  for (tir_stmt s = e->steps->loop; (s = tir_stmt_at(e->ir, s)->parent);) {
+    if (!tir_is(e->ir, s, TIR_LOOP) || tir_loop_extent(e->ir, s) == 1) continue;
+    if (!find_step(e, index, tir_stmt_at(e->ir, s)->loop.var, &step)) return 0;
+    if (!step) continue;
+    bool again = is_loaded_before(e, s, e->steps->loop, buffer);
+    return again && !__builtin_mul_overflow(step, size, &apart) ? apart : 0;
+  }
+  return 0;
+}
+
+/* Whether such a load is of a row: then its part of the next one is noted. */
+static bool note_next_row(struct emit *e, tir_buffer buffer, tir_expr index, uint64_t bytes) {
+  struct emit_steps *s = e->steps;
+  int64_t step, size = (int64_t)emit_type_bytes(tir_buffer_at(e->ir, buffer)->type);
+  if (s->sums || s->rows == EMIT_MOST_FETCHED || tir_allocation_bytes(e->ir, buffer) < LEAST_ROWS) return false;
+  if (!find_step(e, index, s->var, &step) || step * size < (int64_t)bytes || step * size > MOST_STEP) return false;
+  int64_t apart = next_row(e, buffer, index);
+  if (apart < LEAST_ROW || apart > MOST_ROW || apart < step * size * s->extent) return false;
+  for (uint32_t i = 0; i < s->rows; i++)
+    if (s->row[i].buffer == buffer && s->row[i].index == index) return true;
+  s->row[s->rows++] = (struct emit_fetched){buffer, index, apart, (int64_t)(bytes + LINE - 1) / LINE};
+  return true;
+}
+
 void emit_note_load(struct emit *e, tir_buffer buffer, tir_expr index, uint64_t bytes) {
   if (!e->steps || buffer == e->stored || !gains_by_fetching(e->target)) return;
   if (tir_allocation_bytes(e->ir, buffer) < LEAST_BUFFER) return;
+  if (note_next_row(e, buffer, index, bytes)) return;
   note_row(e, buffer, index, bytes);
   note_strip(e, buffer, index, bytes);
 }
@@ -223,6 +263,7 @@ static void fetch_rows(struct emit *e, const struct emit_steps *s) {
 
 void emit_fetch_ahead(struct emit *e) {
   if (!e->steps) return;
+  for (uint32_t i = 0; i < e->steps->rows; i++) fetch(e, &e->steps->row[i], 1);
   fetch_strips(e, e->steps);
   fetch_rows(e, e->steps);
 }

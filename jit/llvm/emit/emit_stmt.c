@@ -57,7 +57,8 @@ static void emit_loop(struct emit *e, tir_loop loop) {
   LLVMValueRef i = LLVMBuildPhi(w, LLVMInt64TypeInContext(e->context), "i");
   e->vars[s.loop.var] = i;
   struct emit_steps *outer = e->steps;
-  struct emit_steps steps = {.outer = outer, .var = s.loop.var, .min = min, .before = before, .body = body};
+  struct emit_steps steps = {
+      .outer = outer, .var = s.loop.var, .loop = loop, .min = min, .before = before, .body = body};
   steps.extent = tir_loop_extent(e->ir, loop);
   e->steps = emit_is_stepped(e, loop) ? &steps : NULL;
   steps.sums = e->steps && emit_is_sum(e, loop);
