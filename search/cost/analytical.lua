@@ -5,7 +5,7 @@ local targets, steps = msched.load "rules.targets", msched.load "search.policy.s
 
 local analytical = {}
 
-local PLACINGS = 4 -- of a sketch: where its blocks are computed is given, not enumerated
+local PLACINGS = 5 -- of a sketch: where its blocks are computed is given, not enumerated
 local SHARED = 8 -- sketches that have the whole budget each; more share what these have
 local DOWNHILL, AROUND = 4, 6 -- how often, and around how many, what is one step away is estimated too
 
@@ -31,15 +31,18 @@ function analytical.machine(target)
   return machine
 end
 
--- The sketch as it is, with its blocks at the root, and where drawing puts them, as jobs of msched.proposals.
+-- The sketch as it is, with its blocks at the root, all in the outermost loop of what reads them, and where drawing
+-- puts them, as jobs of msched.proposals.
 local function placings(sketch, seed)
-  local rooted, list, places = sketch, {{trace = sketch}}, 0
+  local rooted, inside, list, places = sketch, sketch, {{trace = sketch}}, 0
   for _, d in ipairs(sketch:draws()) do
-    if d.kind == "SampleComputeLocation" then rooted, places = rooted:with_decision(d.index, {-1}), places + 1 end
+    if d.kind == "SampleComputeLocation" then
+      rooted, inside, places = rooted:with_decision(d.index, {-1}), inside:with_decision(d.index, {0}), places + 1
+    end
   end
   if places == 0 then return list end
-  list[2] = {trace = rooted}
-  for candidate = 3, PLACINGS do
+  list[2], list[3] = {trace = rooted}, {trace = inside}
+  for candidate = 4, PLACINGS do
     list[candidate] = {trace = sketch, resample = true, seed = seed, candidate = candidate}
   end
   return list

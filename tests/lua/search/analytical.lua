@@ -259,6 +259,37 @@ assert(carried(6, 4) < 1.1 * carried(6, 256), "what leaves registers for what is
 
 -- ---- The best of many --------------------------------------------------------------------------------------------
 
+-- ---- Rows of several passes: what one leaves in a cache ------------------------------------------------------------
+
+-- Elements that follow one another in a line come once, where a row is more than the first cache holds: a row's passes
+-- in turn are cheaper than a pass over all rows after the other.
+local function softmax(columns, together)
+  local X = te.placeholder({4096, columns}, "float32", "X")
+  local func = te.func("softmax", {X, ms.ops.softmax(X)})
+  local sch = ms.schedule(func)
+  local row = sch:get_loops(sch:get_sblock "softmax")
+  sch:compute_at(sch:get_sblock "total", row)
+  if together then for _, name in ipairs {"exponent", "maximum"} do sch:compute_at(sch:get_sblock(name), row) end end
+  return (ms.estimate(func, sch.trace, machine))
+end
+for _, columns in ipairs {1024, 4096, 16384} do
+  assert(softmax(columns, true) < softmax(columns, false), columns .. " columns")
+end
+
+-- Results that go around the caches are cheaper where these do not hold them, and dearer where they do.
+local function around(size, value)
+  local X = te.placeholder({size, size}, "float32", "X")
+  local func = te.func("f", {X, te.compute({size, size}, function(i, j) return X[{i, j}] + 1 end, "Y")})
+  local sch = ms.schedule(func)
+  sch:annotate(sch:get_sblock "Y", "msched.nontemporal", value)
+  local caches = {}
+  for name, number in pairs(machine) do caches[name] = number end
+  caches.cache_bytes = {48 << 10, 2 << 20, 32 << 20}
+  return (ms.estimate(func, sch.trace, caches))
+end
+assert(around(8192, 1) < around(8192, 0) and around(512, 1) > around(512, 0))
+
+
 local function same(x, y)
   assert(#x == #y)
   for i = 1, #x do assert(x[i].cost == y[i].cost and x[i].trace:json() == y[i].trace:json(), i) end

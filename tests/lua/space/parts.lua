@@ -558,6 +558,28 @@ function tests.parallel_vectorize_unroll_and_its_rewriting()
   check(plain, made[1])
 end
 
+-- A loop that is longer than a vector is divided into such where LLVM finds none as good: of exp, and of results that
+-- go around the caches. Others, and those that vectors do not divide, are left to it.
+function tests.long_loops_as_vectors()
+  local parts =
+    parts_of(CPU, {rules = {"parallel_vectorize_unroll"}, postprocs = {"rewrite_parallel_vectorize_unroll"}})
+  local function vectors(columns, note, value)
+    local A, k = te.placeholder({4, columns}, "float32", "A"), te.reduce_axis(columns, "k")
+    local S = te.compute({4}, function(i) return te.sum(A[{i, k}], k) end, "S")
+    local func = te.func("f", {A, te.compute({4, columns}, function(i, j) return value(A[{i, j}]) + S[i] end, "B")})
+    local sch = space.generate(func, parts)[1]
+    local rows = sch:get_loops(sch:get_sblock "B")
+    sch:compute_at(sch:get_sblock "S", rows)
+    if note then sch:annotate(sch:get_sblock "B", "msched.nontemporal", note) end
+    assert(space.postprocess(sch, parts))
+    check(func, sch)
+    return has(sch, "T.vectorized(64)")
+  end
+  local function same(x) return x end
+  assert(vectors(256, nil, te.exp) and vectors(256, 1, same))
+  assert(not vectors(256, nil, same) and not vectors(256, 0, same) and not vectors(200, nil, te.exp))
+end
+
 -- Of a reduction no vector is fused in which an input repeats itself, or each element does: it would be gathered.
 function tests.vectors_of_reductions_do_not_repeat()
   local A, B, k = te.placeholder({8, 4}, "float32", "A"), te.placeholder({8, 6}, "float32", "B"), te.reduce_axis(8, "k")
@@ -570,6 +592,8 @@ function tests.vectors_of_reductions_do_not_repeat()
   assert(sch:data_parallel_loops(block, 0, 64, 0).vector == 1)
   local plain = ms.schedule(te.func("plain", {B, te.compute({8, 6}, function(x, y) return B[{x, y}] + 1 end, "C")}))
   assert(plain:data_parallel_loops(plain:get_sblock "C", 0, 64, 0).vector == 2)
+  local function divides(most) return plain:data_parallel_loops(plain:get_sblock "C", 0, most, 0).divides end
+  assert(divides(3) and not divides(4) and not divides(6))
 end
 
 function tests.random_compute_location()
