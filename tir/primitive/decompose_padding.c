@@ -5,7 +5,8 @@
  *           own in each iteration, which allocates and matches no buffer and writes one region; the loop is around it
  *           in its scope; the innermost loop holds nothing but the block; the condition and the block's predicate say
  *           something, and under them, and what blocks without iterations around say, the bindings are independent
- *           affine iterators in steps of 1.
+ *           affine iterators in steps of 1. Under the loop, who else uses what the block writes are blocks that read it
+ *           after the block, all of it written by then; and no name is bound by which the block runs.
  * After:    before the loop, copies of it and of the loops inside it, serial, and in them NAME_pad_const, which reads
  *           nothing. The block's iterations run from zero over what is in bounds; those bound to a loop that has only
  *           the block in it, up to the one given, make that loop as long; the others are guarded by what is left of the
@@ -157,6 +158,64 @@ static bool stores_by_iteration(const struct tir *ir, tir_block block, tir_stmt 
   return true;
 }
 
+/* ---- Check: the constant goes before the loop ---- */
+
+static bool refuse_order(struct tir *ir, tir_block block, tir_stmt other, ms_error *err) {
+  return tir_refuse(ir, err, MS_PADDING_ORDER, other,
+                    "this uses what block `%s` writes, and would come after the padding of later iterations",
+                    tir_block_name(ir, block));
+}
+
+struct order {
+  tir_block block;
+  tir_loop loop;
+  ms_error *err;
+};
+
+/* A later reader of what the scope allocates finds there what the block wrote, or nothing at all. */
+static bool check_undeclared(struct tir *ir, void *context, const struct tir_conflict *c) {
+  const struct order *o = context;
+  bool later = !c->other.writes && tir_compare_position(ir, c->other.at, o->block) > 0;
+  return !c->own.writes || !tir_is_below(ir, c->other.at, o->loop) ||
+         (later && tir_allocates(ir, tir_scope_of(ir, o->block), c->buffer)) ||
+         refuse_order(ir, o->block, c->other.at, o->err);
+}
+
+/* Others under the loop find of the buffer what they did: they come later, and find nothing older in it. */
+static bool check_others(struct tir *ir, tir_block block, tir_loop loop, tir_block scope, ms_error *err) {
+  tir_buffer buffer = ir->regions.at[tir_block_at(ir, block)->writes.first].buffer;
+  struct order order = {block, loop, err};
+  struct tir_outside_use use;
+  for (uint32_t u = tir_buffer_at(ir, buffer)->readers; u; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    if (b == block || tir_scope_of(ir, b) != scope || !tir_is_below(ir, b, loop)) continue;
+    if (tir_compare_position(ir, b, block) < 0 || !tir_has_region_cover(ir, b, scope))
+      return refuse_order(ir, block, b, err);
+  }
+  if (tir_next_outside_use(ir, scope, buffer, loop, TIR_NONE, &use)) return refuse_order(ir, block, use.at, err);
+  return tir_each_undeclared_conflict(ir, block, scope, &(struct tir_conflict_visitor){check_undeclared, &order});
+}
+
+static bool runs_by(struct tir *ir, tir_block block, tir_var v) {
+  tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
+  tir_stmt store = tir_only_child(ir, block);
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++)
+    if (tir_uses_var(ir, tir_iters(ir, block)[i].binding, v)) return true;
+  for (uint32_t d = 0; d < tir_buffer_at(ir, tir_as(ir, store, TIR_STORE)->store.buffer)->rank; d++)
+    if (tir_uses_var(ir, tir_operands(ir, tir_as(ir, store, TIR_STORE)->store.indices)[d], v)) return true;
+  return predicate && tir_uses_var(ir, predicate, v);
+}
+
+/* No name is bound under the loop that says where the constant is stored. */
+static bool check_names(struct tir *ir, tir_block block, tir_loop loop, ms_error *err) {
+  for (tir_stmt s = block; s != loop; s = tir_stmt_at(ir, s)->parent)
+    for (tir_stmt b = tir_stmt_at(ir, s)->prev; b; b = tir_stmt_at(ir, b)->prev)
+      if (tir_is(ir, b, TIR_BIND) && runs_by(ir, block, tir_as(ir, b, TIR_BIND)->bind.var))
+        return tir_refuse(ir, err, MS_MOVE_DOMAIN, block, "block `%s` runs by a name that is bound under the loop",
+                          tir_block_name(ir, block));
+  return true;
+}
+
 static bool check(struct tir *ir, tir_block block, tir_loop loop, struct plan *plan, ms_error *err) {
   if (!tir_find_scope(ir, block, &plan->scope, err)) return false;
   if (!tir_check_complete_block(ir, block, plan->scope, err) || !check_place(ir, block, loop, plan, err) ||
@@ -165,6 +224,7 @@ static bool check(struct tir *ir, tir_block block, tir_loop loop, struct plan *p
   /* The last of them decides now, whichever of both it writes. */
   if (!stores_by_iteration(ir, block, plan->store) && tir_instances_meet(ir, block))
     return refuse(ir, block, "may write an element in several iterations", err);
+  if (!check_others(ir, block, loop, plan->scope, err) || !check_names(ir, block, loop, err)) return false;
   find_condition(ir, block, plan);
   if (!plan->condition) return refuse(ir, block, "is always in bounds", err);
   return tir_check_places_steady(ir, block, loop, err) && find_bounds(ir, block, plan, err);
