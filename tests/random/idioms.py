@@ -2,7 +2,8 @@
 `random_sequences --workloads FOLDER`: softmax and attention (OnlineSoftmax, FuseOnlineSoftmax), a padding and what reads it
 (DecomposePadding), windows over what was made before (RollingBuffer), reductions of each kind (RFactor), products, copies,
 maxima and fills of whole tiles (Blockize, Tensorize). In some, loops and domains begin elsewhere than at 0, some of them in
-int64, iterations are bound to names, and blocks stand in others that declare nothing. Needs no package.
+int64, iterations are bound to names, blocks stand in others that declare nothing, and other uses of parameters beside them.
+Needs no package.
 usage: idioms.py [--kinds KIND,...] FOLDER COUNT SEED
 Kinds (all of them in turn by chance): softmax attention padding windows reductions tiles"""
 import os
@@ -19,7 +20,9 @@ class Function:
     def __init__(self, seed, kinds):
         self.random = random.Random(seed)
         self.parameters, self.temporaries, self.lines, self.loops = [], [], [], 0
+        self.known = {}  # parameters, which hold something from the beginning: shape and type
         self.loose, self.wide = self.chance(0.4), self.chance(0.5)
+        self.noisy, self.beside_count = self.chance(0.5), 0
         getattr(self, self.random.choice(kinds))()
 
     def chance(self, share):
@@ -29,9 +32,13 @@ class Function:
         return self.random.choice(values)
 
     def parameter(self, name, shape, type):
+        self.known[name] = (list(shape), type)
         self.parameters.append('%s: T.Buffer((%s,), "%s")' % (name, ", ".join(map(str, shape)), type))
 
     def temporary(self, name, shape, type):
+        if self.loose and self.chance(0.25):
+            self.parameter(name, shape, type)
+            return
         self.temporaries.append('        %s = T.sblock_alloc_buffer((%s,), "%s")' % (name, ", ".join(map(str, shape)), type))
 
     def block(self, name, axes, body, init=()):
@@ -78,9 +85,14 @@ class Function:
         if self.loose and self.chance(0.1):  # in a block that declares nothing
             self.lines += ['        with T.sblock("%s_in"):' % name, "            T.reads()", "            T.writes()"]
             depth = 3
-        for loop, extent in loops:
+        place, before = self.random.randrange(len(loops)), self.chance(0.5)
+        noise = self.loose and self.noisy and self.chance(0.4)
+        for at, (loop, extent) in enumerate(loops):
             self.lines.append("    " * depth + "for %s in range(%s):" % (loop, extent))
             depth += 1
+            if noise and at == place:
+                beside = self.beside(depth, [name for name, extent in loops[:at + 1] if "T." not in extent])
+                self.lines += beside if before else []
         for let, (wide, value) in named.items():
             self.lines.append("    " * depth + "%s: T.let[T.int%d] = %s" % (let, 64 if wide else 32, value))
         self.lines.append("    " * depth + 'with T.sblock("%s"):' % name)
@@ -93,6 +105,22 @@ class Function:
             self.lines.append("    " * depth + "with T.init():")
             self.lines += ["    " * depth + "    " + rename(line) for line in init]
         self.lines += ["    " * depth + rename(line) for line in body]
+        if noise and not before:
+            self.lines += beside
+
+    def beside(self, depth, loops):
+        """Another use of a parameter under the same loops: in a block, or in none."""
+        name = self.random.choice(sorted(self.known))
+        shape, type = self.known[name]
+        index = lambda extent: "(%s + %d) %% %d" % (self.random.choice(loops), self.pick(0, 0, 1, 2), extent) if loops and self.chance(0.8) else str(self.random.randrange(extent))
+        self.beside_count += 1
+        made = "Z%d" % self.beside_count
+        own = made + "[%s]" % index(5)
+        value = "%s[%s]" % (name, ", ".join(index(extent) for extent in shape))
+        self.parameter(made, [5], type)
+        del self.known[made]
+        line = "%s = %s" % (own, self.pick(value, value if "float" in type else "%s * T.%s(3) + %s" % (own, type, value)))
+        return ["    " * depth + 'with T.sblock("z%d"):' % self.beside_count, "    " * depth + "    " + line] if self.chance(0.7) else ["    " * depth + line]
 
     def text(self):
         return "\n".join(["from tvm.script import ir as I", "from tvm.script import tirx as T", "", "@I.ir_module", "class Module:",
