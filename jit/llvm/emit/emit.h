@@ -88,6 +88,10 @@ LLVMValueRef emit_int64(struct emit *e, int64_t value);
 /* Calls intrinsic `name` overloaded on one type. */
 LLVMValueRef emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef overload, LLVMValueRef *args, unsigned count);
 LLVMValueRef emit_refusal(struct emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* emit_division.c */
+/* Whether vectors of a type are divided by one number faster than element by element. */
+bool emit_divides_at_once(const struct emit *e, tir_type type);
+LLVMValueRef emit_divide_at_once(struct emit *e, LLVMValueRef a, LLVMValueRef scalar);
 /* emit_memory.c */
 LLVMValueRef emit_address(struct emit *e, tir_expr load); /* of the element that a load names */
 LLVMValueRef emit_load(struct emit *e, tir_expr load);
