@@ -3,7 +3,7 @@
 -- to LLVM, unless it has no vectors of what is computed there that are as good as ours.
 -- Parameters:
 --   strided_vectors   whether vectors may leave gaps
---   vector_calls      functions that code in vectors computes by instructions which LLVM does not find
+--   vector_calls      functions, / among them, that code in vectors computes by instructions which LLVM does not find
 local PARALLEL, VECTORIZE = "meta_schedule.parallel", "meta_schedule.vectorize"
 local EXPLICIT, IMPLICIT = "meta_schedule.unroll_explicit", "meta_schedule.unroll_implicit"
 

@@ -576,7 +576,8 @@ function tests.long_loops_as_vectors()
     return has(sch, "T.vectorized(64)")
   end
   local function same(x) return x end
-  assert(vectors(256, nil, te.exp) and vectors(256, 1, same))
+  local function divided(x) return x / 3 end
+  assert(vectors(256, nil, te.exp) and vectors(256, 1, same) and vectors(256, nil, divided))
   assert(not vectors(256, nil, same) and not vectors(256, 0, same) and not vectors(200, nil, te.exp))
 end
 
