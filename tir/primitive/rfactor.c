@@ -3,8 +3,9 @@
  * Requires: one block below the loop, a reduction by a known reducer, whose ties do not depend on the order of
  *           iterations, in a scope that is a stage pipeline; the loop is serial; it reduces, or has one iteration; no
  *           loop around the block is both spatial and reducing; the block is the first below its outermost loop, and
- *           alone below the outermost that reduces; under that one, loops of more than one iteration are bound; only
- *           loops stand around the block; no range that is kept depends on a loop that is not; the block writes what it
+ *           all there is below the outermost that reduces; under that one, loops of more than one iteration are bound;
+ *           only loops stand around the block; below the outermost loop nothing else writes, undeclared or outside of
+ *           blocks, what the block reads; no range that is kept depends on a loop that is not; the block writes what it
  *           reduces, and has no buffers of its own; no guard joins the loop to others that reduce, so that all bindings
  *           stay affine.
  * After:    before the outermost loop, a copy of all loops with the block NAME_rf, which reduces into BUFFER.rf along
@@ -74,8 +75,9 @@ static bool check_loop(struct tir *ir, struct plan *plan, uint32_t i, bool *redu
   if (!kinds && (*reducing || i == plan->at) && tir_loop_extent(ir, loop) != 1)
     return tir_refuse(ir, err, MS_LOOP_UNBOUND, loop, "no iteration of block `%s` is bound to this loop", name);
   if (!(kinds & REDUCES)) return true;
-  tir_block only;
-  if (!*reducing && tir_child_blocks(ir, loop, &only, 1) != 1)
+  tir_stmt only = loop;
+  while (only && tir_is(ir, only, TIR_LOOP) && !*reducing) only = tir_only_child(ir, only);
+  if (!*reducing && only != plan->block)
     return tir_refuse(ir, err, MS_REDUCTION_LOOP_SHARED, loop, "block `%s` is not alone below this loop", name);
   *reducing = true;
   if (i != plan->at) plan->removed[plan->removed_count++] = loop;
@@ -199,10 +201,30 @@ static bool check_buffers(struct tir *ir, int factor_axis, struct plan *plan, ms
   return true;
 }
 
+struct reads {
+  const struct plan *plan;
+  ms_error *err;
+};
+
+/* Partial results read all before the outermost loop: nothing below it writes that meanwhile. */
+static bool check_conflict(struct tir *ir, void *context, const struct tir_conflict *c) {
+  const struct reads *r = context;
+  return !c->own.reads || !c->other.writes || !tir_is_below(ir, c->other.at, r->plan->loops[0]) ||
+         tir_refuse(ir, r->err, MS_SCOPE_ORDER, c->other.at,
+                    "this writes `%s`, which partial results of `%s` read before", tir_buffer_name(ir, c->buffer),
+                    tir_block_name(ir, r->plan->block));
+}
+
+static bool check_reads(struct tir *ir, const struct plan *plan, ms_error *err) {
+  struct reads reads = {plan, err};
+  return tir_each_undeclared_conflict(ir, plan->block, plan->scope,
+                                      &(struct tir_conflict_visitor){check_conflict, &reads});
+}
+
 static bool check(struct tir *ir, tir_loop loop, int factor_axis, struct plan *plan, ms_error *err) {
   return check_whole(ir, loop, plan, err) && check_loops(ir, loop, plan, err) &&
          tir_find_free_reduction(ir, plan->block, &plan->reduction, err) && find_predicate(ir, plan, err) &&
-         check_buffers(ir, factor_axis, plan, err) && check_affine(ir, plan, err) &&
+         check_buffers(ir, factor_axis, plan, err) && check_affine(ir, plan, err) && check_reads(ir, plan, err) &&
          tir_check_places_steady(ir, plan->block, plan->loops[0], err);
 }
 
