@@ -117,8 +117,11 @@ class Function:
         made = "Z%d" % self.beside_count
         own = made + "[%s]" % index(5)
         value = "%s[%s]" % (name, ", ".join(index(extent) for extent in shape))
-        self.parameter(made, [5], type)
-        del self.known[made]
+        if self.chance(0.3):  # of what blocks read, or write themselves
+            own = "%s[%s]" % (name, ", ".join(index(extent) for extent in shape))
+        else:
+            self.parameter(made, [5], type)
+            del self.known[made]
         line = "%s = %s" % (own, self.pick(value, value if "float" in type else "%s * T.%s(3) + %s" % (own, type, value)))
         return ["    " * depth + 'with T.sblock("z%d"):' % self.beside_count, "    " * depth + "    " + line] if self.chance(0.7) else ["    " * depth + line]
 

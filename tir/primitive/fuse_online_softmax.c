@@ -34,6 +34,7 @@
 #include "inline.h"
 #include "reduction_body.h"
 #include "tir/analysis/order/order.h"
+#include "tir/analysis/outside.h"
 
 #include <math.h>
 #include <string.h>
@@ -298,6 +299,34 @@ static bool check_makers(struct tir *ir, const struct tir_fused_softmax *plan, m
   return count <= MOST_MAKERS || refuse_product(ir, plan, err);
 }
 
+struct nest {
+  const struct tir_fused_softmax *plan;
+  tir_stmt top;
+  ms_error *err;
+};
+
+static bool refuse_beside(struct tir *ir, const struct nest *nest, tir_stmt other, tir_buffer buffer) {
+  return tir_refuse(ir, nest->err, MS_SOFTMAX_LOOPS, other, "this uses `%s` under the loops of block `%s`, which moves",
+                    tir_buffer_name(ir, buffer), tir_block_name(ir, nest->plan->product.block));
+}
+
+static bool check_beside(struct tir *ir, void *context, const struct tir_conflict *c) {
+  const struct nest *nest = context;
+  return !tir_is_below(ir, c->other.at, nest->top) || (!c->own.writes && !c->other.writes) ||
+         refuse_beside(ir, nest, c->other.at, c->buffer);
+}
+
+/* Nor does anything under these loops, undeclared or outside of blocks, write what it reads, or use what it writes. */
+static bool check_nest(struct tir *ir, const struct tir_fused_softmax *plan, ms_error *err) {
+  struct nest nest = {plan, plan->product.block, err};
+  struct tir_outside_use use;
+  while (tir_stmt_at(ir, nest.top)->parent != plan->scope) nest.top = tir_stmt_at(ir, nest.top)->parent;
+  if (tir_next_outside_use(ir, plan->scope, plan->product.buffer, nest.top, TIR_NONE, &use))
+    return refuse_beside(ir, &nest, use.at, plan->product.buffer);
+  return tir_each_undeclared_conflict(ir, plan->product.block, plan->scope,
+                                      &(struct tir_conflict_visitor){check_beside, &nest});
+}
+
 static bool check_tile(struct tir *ir, const struct tir_fused_softmax *plan, int64_t tile, tir_var of, const char *what,
                        ms_error *err) {
   long long extent = (long long)tir_at(ir, ir->vars.at[of].extent)->imm;
@@ -316,7 +345,7 @@ static bool check(struct tir *ir, const tir_block *blocks, struct tir_fused_soft
     return false;
   for (int i = 0; i < 2; i++)
     if (!check_readers(ir, plan, parts[i], err)) return false;
-  if (!check_makers(ir, plan, err)) return false;
+  if (!check_makers(ir, plan, err) || !check_nest(ir, plan, err)) return false;
   if (!check_tile(ir, plan, plan->row_tile, tir_at(ir, plan->row[plan->tiled])->ref, "rows", err) ||
       !check_tile(ir, plan, plan->column_tile, plan->product.column, "columns", err))
     return false;
