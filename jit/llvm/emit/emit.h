@@ -90,7 +90,7 @@ LLVMValueRef emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef overlo
 LLVMValueRef emit_refusal(struct emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* emit_division.c */
 /* Whether vectors of a type are divided by one number faster than element by element. */
-bool emit_divides_at_once(const struct emit *e, tir_type type);
+bool emit_divides_at_once(const struct emit *e, tir_type type, tir_expr divisor);
 LLVMValueRef emit_divide_at_once(struct emit *e, LLVMValueRef a, LLVMValueRef scalar);
 /* emit_memory.c */
 LLVMValueRef emit_address(struct emit *e, tir_expr load); /* of the element that a load names */

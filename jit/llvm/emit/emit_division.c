@@ -15,15 +15,22 @@
 #include "jit/llvm/x86.h"
 
 #include <assert.h>
+#include <math.h>
 
 enum { LANES = 16 };
 /* Bits of 2^-60, how many floats there are up to 2^60, and all but the sign. */
 static const unsigned LEAST = (127 - 60) << 23, COUNT = 120 << 23, SIZE = 0x7fffffff;
 
-bool emit_divides_at_once(const struct emit *e, tir_type type) {
+/* Whether a number has a reciprocal without rounding: LLVM multiplies by it. */
+static bool is_power_of_two(const struct tir_expr_node *n) {
+  int exponent;
+  return n->kind == TIR_FLOAT_IMM && fabs(frexp(n->real, &exponent)) == 0.5;
+}
+
+bool emit_divides_at_once(const struct emit *e, tir_type type, tir_expr divisor) {
   const struct jit_target *t = e->target;
-  return type == tir_type_with_lanes(TIR_T_F32, LANES) && t->vector_bits >= 512 && jit_target_is_x86(t) &&
-         x86_has(t->x86, X86_AVX512F);
+  return type == tir_type_with_lanes(TIR_T_F32, LANES) && !is_power_of_two(tir_at(e->ir, divisor)) &&
+         t->vector_bits >= 512 && jit_target_is_x86(t) && x86_has(t->x86, X86_AVX512F);
 }
 
 /* How many floats a number's size is above the least, as integers, unsigned: those outside are the largest. */

@@ -226,11 +226,11 @@ static LLVMValueRef binary(struct emit *e, const struct tir_expr_node *n, bool f
     return emit_choice(e, n->type, n->a, n->kind == TIR_AND ? n->b : TIR_NONE, n->kind == TIR_AND ? TIR_NONE : n->b);
   tir_type ta = tir_type_of(e->ir, n->a), tb = tir_type_of(e->ir, n->b);
   int lanes = tir_type_lanes(n->type);
-  const struct tir_expr_node *divisor = tir_at(e->ir, n->b);
-  bool repeats = divisor->kind == TIR_BROADCAST || tir_type_lanes(tb) == 1;
-  if (n->kind == TIR_DIV && repeats && tir_type_lanes(ta) == lanes && emit_divides_at_once(e, n->type)) {
+  tir_expr one = tir_at(e->ir, n->b)->kind == TIR_BROADCAST ? tir_at(e->ir, n->b)->a : n->b;
+  bool repeats = tir_type_lanes(tir_type_of(e->ir, one)) == 1 && tir_type_lanes(ta) == lanes;
+  if (n->kind == TIR_DIV && repeats && emit_divides_at_once(e, n->type, one)) {
     LLVMValueRef vector = emit_expr(e, n->a);
-    return emit_divide_at_once(e, vector, emit_expr(e, divisor->kind == TIR_BROADCAST ? divisor->a : n->b));
+    return emit_divide_at_once(e, vector, emit_expr(e, one));
   }
   LLVMValueRef a = emit_expr(e, n->a), b = emit_expr(e, n->b);
   if (tir_type_lanes(ta) < lanes) a = emit_splat(e, a, lanes);
