@@ -334,6 +334,7 @@ class Function:
             element = "A[%svj, vi]" % more
             if of == "rows":
                 self.parameters[-2] = 'A: T.Buffer((%s,), "%s")' % (", ".join(map(str, b + [i, j])), type)
+                self.known["A"] = (b + [i, j], type)
                 element = "A[%svi, vj]" % more
             update, first = ("T.max(%s, %s)", LEAST[type])
             if of == "rows" and self.chance(0.5):

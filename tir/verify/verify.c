@@ -211,13 +211,13 @@ static bool check_iters(struct verifier *v, tir_block b) {
     const struct tir_var_node *x = &v->ir->vars.at[iters[i].var];
     if (x->kind != TIR_VAR_ITER || !x->min)
       FAIL(DOMAIN, "iteration variable %s has no domain", var_name(v->ir, iters[i].var, name));
+    if (tir_type_of(v->ir, iters[i].binding) != x->type)
+      FAIL(TYPE, "iteration variable %s and its binding differ in type", var_name(v->ir, iters[i].var, name));
     if (!counts(x->type))
       FAIL(TYPE, "iteration variable %s is %s; iterations are int32 or int64", var_name(v->ir, iters[i].var, name),
            tir_type_text(x->type, type));
     if (tir_type_of(v->ir, x->min) != x->type || (x->extent && tir_type_of(v->ir, x->extent) != x->type))
       FAIL(TYPE, "iteration variable %s and its domain differ in type", var_name(v->ir, iters[i].var, name));
-    if (tir_type_of(v->ir, iters[i].binding) != x->type)
-      FAIL(TYPE, "iteration variable %s and its binding differ in type", var_name(v->ir, iters[i].var, name));
     if (is_const_int(v->ir, x->extent) && tir_at(v->ir, x->extent)->imm < 0)
       FAIL(DOMAIN, "iteration variable %s has a negative extent", var_name(v->ir, iters[i].var, name));
     if (!check_expr(v, iters[i].binding, false) || !check_expr(v, x->min, false) || !check_expr(v, x->extent, false))
