@@ -165,12 +165,12 @@ local MOST_WEIGHT = 1e9 -- of a task
 
 -- A function, or {function, weight = w, untuned = bool}; the weight is 1 where it is not said.
 local function weighed(item)
-  if type(item) ~= "table" then return item, 1 end
+  if type(item) ~= "table" then return item, 1, false end
   local weight = item.weight or 1
   if type(weight) ~= "number" or not (weight > 0 and weight <= MOST_WEIGHT) then
     error(string.format("a task's `weight` is a number above 0, of at most %g", MOST_WEIGHT), 0)
   end
-  return item[1], weight
+  return item[1], weight, item.untuned or false
 end
 
 -- Functions that are equal, whatever the names in them, are one task: the first of them, whose weight is the sum of
@@ -178,14 +178,14 @@ end
 local function distinct(items)
   local list, by_hash, taken = {}, {}, {}
   for _, item in ipairs(items) do
-    local func, weight = weighed(item)
+    local func, weight, untuned = weighed(item)
     func = msched.without_empty(func) or func
     check_extents(func)
     local hash = func:hash()
     local known = by_hash[hash]
     if known then
       known.weight = known.weight + weight
-      known.untuned = known.untuned or type(item) == "table" and item.untuned
+      known.untuned = known.untuned or untuned
       known.equal[#known.equal + 1] = func:name()
     else
       local name, n = func:name(), 1
@@ -194,8 +194,7 @@ local function distinct(items)
         name = func:name() .. "#" .. n
       end
       taken[name] = true
-      by_hash[hash] = {func = func, name = name, weight = weight, equal = {},
-                       untuned = type(item) == "table" and item.untuned}
+      by_hash[hash] = {func = func, name = name, weight = weight, equal = {}, untuned = untuned}
       list[#list + 1] = by_hash[hash]
     end
   end

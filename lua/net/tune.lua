@@ -19,7 +19,7 @@ end
 
 -- What plan.open takes to make kernels: of a function as its task's best schedule says, or without tuning where nothing
 -- was measured of it, or as it is written where there is none. untuned: without tuning, of all that have it.
-local function builder(tasks, target, untuned)
+function tune.builder(tasks, target, untuned)
   local found = by_hash(tasks)
   return function(entry)
     local task = found[entry.hash]
@@ -29,7 +29,6 @@ local function builder(tasks, target, untuned)
     return build(entry, chosen and chosen.trace, target)
   end
 end
-function tune.builder(tasks, target) return builder(tasks, target) end
 
 -- Whether tasks have another best schedule than without tuning.
 local function differs(tasks)
@@ -43,7 +42,7 @@ end
 -- the store has as the fastest from now on.
 local function take_faster(result, prepared, tasks, store, target)
   local function open(untuned)
-    local opened = plan.open(prepared, builder(tasks, target, untuned), target)
+    local opened = plan.open(prepared, tune.builder(tasks, target, untuned), target)
     opened:fill(1)
     return opened
   end

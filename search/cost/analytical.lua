@@ -13,8 +13,8 @@ local DOWNHILL, AROUND = 4, 6 -- how often, and around how many, what is one ste
 -- Emerald Rapids 1.37 and 5.46 of them a nanosecond.
 local TILES_OF_BFLOATS, BFLOATS = 2, 4
 
--- Of a cache that very many cores share a virtual machine with two of them is told the whole; it has no more than this
--- for each, as others use it too: 32 MB of 300 were faster than the memory.
+-- A virtual machine of two cores reports the whole of a cache that very many cores share. Others use it too, and each
+-- core has no more than this: 32 MB of 300 were faster than the memory.
 local LENT = 16 << 20
 
 -- The machine of a target, as the model sees it: what the target knows, and the numbers of rules/targets.lua, or what a

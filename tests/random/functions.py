@@ -599,7 +599,7 @@ class Function:
             self.names["A"] = (self.extent,) + self.names["A"][1:]
         self.names[DATA] = (SIZES[0],)
         for name in temporaries:
-            more = self.choose((5, 0), (2, 3)) if self.kind in ("hidden", "types") else 0  # elements that nothing writes or reads
+            more = self.choose((5, 0), (2, 3)) if self.kind == "hidden" else 0  # elements that nothing writes or reads
             shape = tuple(extent + more for extent in self.names[name])
             self.emit(2, '%s = T.sblock_alloc_buffer(%s, "%s")' % (name, shape, self.types.get(name, self.element)))
         views = self.views(parameters + temporaries) if self.kind == "views" else []

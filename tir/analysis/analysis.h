@@ -29,6 +29,8 @@ static inline tir_symbol tir_memory_of(const struct tir *ir, tir_buffer buffer) 
 }
 /* The only statement in a loop's body, or TIR_NONE. */
 tir_stmt tir_only_child(const struct tir *ir, tir_stmt s);
+/* Whether the statement is the block, or loops around it and nothing else. */
+bool tir_is_nest_of(const struct tir *ir, tir_stmt s, tir_block block);
 
 /* ---- Blocks in their scope (block.c) ---- */
 

@@ -12,6 +12,11 @@ tir_stmt tir_only_child(const struct tir *ir, tir_stmt s) {
   return n->first[TIR_BODY] == n->last[TIR_BODY] ? n->first[TIR_BODY] : TIR_NONE;
 }
 
+bool tir_is_nest_of(const struct tir *ir, tir_stmt s, tir_block block) {
+  while (s && s != block && tir_is(ir, s, TIR_LOOP)) s = tir_only_child(ir, s);
+  return s == block;
+}
+
 tir_stmt tir_lowest_common_ancestor(const struct tir *ir, tir_stmt a, tir_stmt b) {
   MS_CHECK(a && b);
   while (a != b && !tir_is_below(ir, b, a)) a = tir_stmt_at(ir, a)->parent;

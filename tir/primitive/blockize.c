@@ -235,19 +235,13 @@ bool tir_check_division(struct tir *ir, tir_block block, tir_stmt top, bool pres
          check_init(ir, plan, err) && check_steps(ir, plan, err);
 }
 
-/* The statement is the block, or loops around it and nothing else. */
-static bool is_nest_of(const struct tir *ir, tir_stmt s, tir_block block) {
-  while (s && s != block && tir_is(ir, s, TIR_LOOP)) s = tir_only_child(ir, s);
-  return s == block;
-}
-
 bool tir_check_blockize(struct tir *ir, tir_loop loop, bool preserve_unit_iters, struct tir_blockize_plan *plan,
                         ms_error *err) {
   assert(tir_is(ir, loop, TIR_LOOP));
   tir_block block;
   uint32_t blocks = tir_child_blocks(ir, loop, &block, 1);
   if (blocks != 1) return tir_refuse(ir, err, MS_NOT_ONE_CHILD_BLOCK, loop, "%u blocks are below this loop", blocks);
-  if (!is_nest_of(ir, loop, block))
+  if (!tir_is_nest_of(ir, loop, block))
     return tir_refuse(ir, err, MS_NOT_ONLY_LOOPS_BETWEEN, loop, "more than loops stands between this and block `%s`",
                       tir_block_name(ir, block));
   return tir_check_division(ir, block, tir_stmt_at(ir, loop)->parent, preserve_unit_iters, plan, err);
@@ -512,7 +506,7 @@ static bool check_order(const struct tir *ir, const struct group *g, const tir_b
         tir_stmt_at(ir, g->nests[i])->list != TIR_BODY)
       return tir_refuse(ir, err, MS_BLOCKIZE_NOT_CONSECUTIVE, blocks[i], "block `%s` does not follow the one before it",
                         tir_block_name(ir, blocks[i]));
-    if (!is_nest_of(ir, g->nests[i], blocks[i]))
+    if (!tir_is_nest_of(ir, g->nests[i], blocks[i]))
       return tir_refuse(ir, err, MS_NOT_ONLY_LOOPS_BETWEEN, g->nests[i],
                         "more than loops stands between this and block `%s`", tir_block_name(ir, blocks[i]));
     if (tir_stmt_at(ir, blocks[i])->first[TIR_INIT])

@@ -67,9 +67,7 @@ static bool find_nest_of_iters(const struct tir *ir, tir_buffer buffer, tir_bloc
   for (uint32_t i = 0; i < rank; i++)
     if (!add_loop(ir, buffer, i, loop_of(ir, block, TIR_NONE, tir_iters(ir, block)[out->first_iter + i].binding), out))
       return false;
-  tir_stmt only = out->loops[rank - 1];
-  while (only && tir_is(ir, only, TIR_LOOP)) only = tir_only_child(ir, only);
-  return only == block; /* nothing else would run in the padding too */
+  return tir_is_nest_of(ir, out->loops[rank - 1], block); /* nothing else would run in the padding too */
 }
 
 static bool uses_loops(const struct tir *ir, const struct tir_full_nest *nest, uint32_t rank, tir_expr e) {

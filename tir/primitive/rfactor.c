@@ -75,9 +75,7 @@ static bool check_loop(struct tir *ir, struct plan *plan, uint32_t i, bool *redu
   if (!kinds && (*reducing || i == plan->at) && tir_loop_extent(ir, loop) != 1)
     return tir_refuse(ir, err, MS_LOOP_UNBOUND, loop, "no iteration of block `%s` is bound to this loop", name);
   if (!(kinds & REDUCES)) return true;
-  tir_stmt only = loop;
-  while (only && tir_is(ir, only, TIR_LOOP) && !*reducing) only = tir_only_child(ir, only);
-  if (!*reducing && only != plan->block)
+  if (!*reducing && !tir_is_nest_of(ir, loop, plan->block))
     return tir_refuse(ir, err, MS_REDUCTION_LOOP_SHARED, loop, "block `%s` is not alone below this loop", name);
   *reducing = true;
   if (i != plan->at) plan->removed[plan->removed_count++] = loop;

@@ -257,8 +257,6 @@ end
 assert(carried(7, 4) > 1.3 * carried(7, 256), "two loops carry as many results as one")
 assert(carried(6, 4) < 1.1 * carried(6, 256), "what leaves registers for what is read is dearer in two loops")
 
--- ---- The best of many --------------------------------------------------------------------------------------------
-
 -- ---- Rows of several passes: what one leaves in a cache ------------------------------------------------------------
 
 -- Elements that follow one another in a line come once, where a row is more than the first cache holds: a row's passes
@@ -289,6 +287,7 @@ local function around(size, value)
 end
 assert(around(8192, 1) < around(8192, 0) and around(512, 1) > around(512, 0))
 
+-- ---- The best of many --------------------------------------------------------------------------------------------
 
 local function same(x, y)
   assert(#x == #y)
