@@ -171,15 +171,13 @@ struct loaded {
   struct jit_captured *captured;
 };
 
-enum { PLAIN_SHARED_BYTES = 48 << 10 };
-
 static bool find_functions(const struct driver *d, struct loaded *l, ms_error *err) {
   l->functions = calloc(l->plan.launch_count + 1, sizeof *l->functions);
   if (!l->functions) abort();
   for (uint32_t i = 0; i < l->plan.launch_count; i++) {
     const struct cuda_launch *launch = &l->plan.launches[i];
     if (!driver_check(d->function(&l->functions[i], l->module, launch->name), launch->name, err)) return false;
-    if (launch->shared_bytes > PLAIN_SHARED_BYTES &&
+    if (launch->shared_bytes > TIR_STATIC_SHARED_BYTES &&
         !driver_check(d->set_attribute(l->functions[i], DRIVER_DYNAMIC_SHARED_BYTES, (int)launch->shared_bytes),
                       launch->name, err))
       return false;
