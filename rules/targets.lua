@@ -31,7 +31,7 @@ targets.llvm = {
   nontemporal_stores = {least_caches = 1},
   parallel_vectorize_unroll = {jobs_per_core = {16, 4, 1}, serial_iterations = 1 << 17, max_vector_extent = 64,
                                unroll_steps = {0, 16, 64, 512}, unroll_explicit = true},
-  rewrite_parallel_vectorize_unroll = {vector_calls = {"exp", "tanh", "erf", "/"}},
+  rewrite_parallel_vectorize_unroll = {vector_calls = {"exp", "tanh", "erf"}, vector_divisions = true},
 }
 
 -- Registers of a thread that multiplies on tensor cores, beside its accumulators: the analytical model counts them, and

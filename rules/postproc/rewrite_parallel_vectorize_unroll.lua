@@ -3,7 +3,8 @@
 -- to LLVM, unless it has no vectors of what is computed there that are as good as ours.
 -- Parameters:
 --   strided_vectors   whether vectors may leave gaps
---   vector_calls      functions, / among them, that code in vectors computes by instructions which LLVM does not find
+--   vector_calls      functions that code in vectors computes by instructions which LLVM does not find
+--   vector_divisions  whether divisions of floats are so computed
 local PARALLEL, VECTORIZE = "meta_schedule.parallel", "meta_schedule.vectorize"
 local EXPLICIT, IMPLICIT = "meta_schedule.unroll_explicit", "meta_schedule.unroll_implicit"
 
@@ -34,16 +35,17 @@ local function split_all(sch, loops, most)
 end
 
 -- Whether a long loop pays to be divided into vectors: lines that go around the caches are stored whole.
-local function wants_vectors(sch, block, ...)
+local function wants_vectors(sch, block, divisions, ...)
   if not sch:is_spatial(block) then return false end
   if sch:annotation(block, "msched.nontemporal") == 1 then return true end
+  if divisions and sch:divides_floats(block) then return true end
   for _, op in ipairs {...} do if sch:has_call(block, op) then return true end end
   return false
 end
 
 -- A thread takes its share of the parallel iterations at once, so more than are wanted do no harm; vectors go first.
 -- Gives the outermost loop, as it is afterwards; nil: there is none.
-local parallelize_and_vectorize = msched.memoized(function(sch, block, jobs, most, strided, ...)
+local parallelize_and_vectorize = msched.memoized(function(sch, block, jobs, most, strided, divisions, ...)
   local loops = {sch:get_loops(block)}
   if #loops == 0 then return nil end
   local found = sch:data_parallel_loops(block, jobs or 0, most or 0, strided and 1 or 0)
@@ -59,7 +61,7 @@ local parallelize_and_vectorize = msched.memoized(function(sch, block, jobs, mos
     until outer
     sch:try("parallel", outer)
   end
-  if found.divides and vectors == 0 and parallel < #loops and wants_vectors(sch, block, ...) then
+  if found.divides and vectors == 0 and parallel < #loops and wants_vectors(sch, block, divisions, ...) then
     local _, lanes = sch:split(loops[#loops], {msched.rest, most})
     sch:try("vectorize", lanes)
   end
@@ -86,7 +88,7 @@ return msched.postproc {
     for _, block in ipairs {sch:get_child_blocks(root)} do
       local outer =
         parallelize_and_vectorize(sch, block, notes[PARALLEL], notes[VECTORIZE], p.strided_vectors,
-                                  table.unpack(p.vector_calls or {}))
+                                  p.vector_divisions, table.unpack(p.vector_calls or {}))
       if outer and step > 0 and not sch:is_spatial(block) then
         sch:annotate(outer, "pragma_auto_unroll_max_step", step)
         sch:annotate(outer, "pragma_unroll_explicit", notes[EXPLICIT] and 1 or 0)

@@ -261,30 +261,47 @@ bool vm_ask_compute_locations(struct vm_ask *q) {
 struct search {
   const struct tir *ir;
   tir_symbol op;
-  bool divides, found; /* divides: a division of floats is looked for */
+  bool found;
 };
 
 static bool find_call(void *data, tir_expr e) {
   struct search *s = data;
   const struct tir_expr_node *node = tir_at(s->ir, e);
-  s->found = s->found || (s->divides ? node->kind == TIR_DIV && tir_type_is_float(node->type)
-                                     : node->kind == TIR_CALL && node->ref == s->op);
-  return !s->found && (s->divides || node->flags & TIR_HAS_CALL);
+  s->found = s->found || (node->kind == TIR_CALL && node->ref == s->op);
+  return !s->found && node->flags & TIR_HAS_CALL;
 }
 
-bool vm_ask_has_call(struct vm_ask *q) {
-  struct search s = {q->ir, tir_find_symbol(q->ir, q->args[1].text), !strcmp(q->args[1].text, "/"), false};
+static bool find_division(void *data, tir_expr e) {
+  struct search *s = data;
+  const struct tir_expr_node *node = tir_at(s->ir, e);
+  s->found = s->found || (node->kind == TIR_DIV && tir_type_is_float(node->type));
+  return !s->found;
+}
+
+/* Whether `find` finds what it looks for in what a block computes. */
+static bool finds_in_body(struct vm_ask *q, tir_symbol op, bool (*find)(void *data, tir_expr e)) {
+  struct search s = {q->ir, op, false};
   tir_stmt top = q->args[0].statement;
-  for (tir_stmt at = tir_next(q->ir, top, top); at && (s.op || s.divides); at = tir_next(q->ir, at, top)) {
+  for (tir_stmt at = tir_next(q->ir, top, top); at && !s.found; at = tir_next(q->ir, at, top)) {
     const struct tir_stmt_node *node = tir_stmt_at(q->ir, at);
     tir_expr value = node->kind == TIR_STORE      ? node->store.value
                      : node->kind == TIR_EVALUATE ? node->evaluate.value
                      : node->kind == TIR_BIND     ? node->bind.value
                      : node->kind == TIR_IF       ? node->test.condition
                                                   : TIR_NONE;
-    if (value) tir_walk_expr(q->ir, value, find_call, &s);
+    if (value) tir_walk_expr(q->ir, value, find, &s);
   }
-  q->answer = vm_bool(s.found);
+  return s.found;
+}
+
+bool vm_ask_has_call(struct vm_ask *q) {
+  tir_symbol op = tir_find_symbol(q->ir, q->args[1].text);
+  q->answer = vm_bool(op && finds_in_body(q, op, find_call));
+  return true;
+}
+
+bool vm_ask_divides_floats(struct vm_ask *q) {
+  q->answer = vm_bool(finds_in_body(q, 0, find_division));
   return true;
 }
 

@@ -577,6 +577,13 @@ function tests.long_loops_as_vectors()
   end
   local function same(x) return x end
   local function divided(x) return x / 3 end
+  local X = te.placeholder({8}, "float32", "X")
+  local values = {divides = divided, calls = te.exp, adds = function(x) return x + 3 end}
+  for name, value in pairs(values) do
+    local sch = ms.schedule(te.func("f", {X, te.compute({8}, function(i) return value(X[i]) end, "B")}))
+    assert(sch:divides_floats(sch:get_sblock "B") == (name == "divides"), name)
+    assert(sch:has_call(sch:get_sblock "B", "exp") == (name == "calls"), name)
+  end
   assert(vectors(256, nil, te.exp) and vectors(256, 1, same) and vectors(256, nil, divided))
   assert(not vectors(256, nil, same) and not vectors(256, 0, same) and not vectors(200, nil, te.exp))
 end
