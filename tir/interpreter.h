@@ -149,12 +149,6 @@ double tir_difference(const struct tir *ir, tir_func f, const struct tir_argumen
  * NaN equals NaN, -0 equals 0. false: err names the first element that differs. */
 bool tir_same_arguments(const struct tir *ir, tir_func f, const struct tir_arguments *expected,
                         const struct tir_arguments *actual, double tolerance, ms_error *err);
-/* Whether each zero that f gives has one sign, whatever its schedule: f updates no element by itself, as a sum does,
- * and takes no maxima, minima or remainders of floats. */
-bool tir_keeps_zeros(const struct tir *ir, tir_func f);
-/* Compares the signs of what is zero in two runs of f; else as tir_same_arguments. */
-bool tir_same_zeros(const struct tir *ir, tir_func f, const struct tir_arguments *expected,
-                    const struct tir_arguments *actual, ms_error *err);
 /* Whether two elements are the same, by the rule of tir_same_arguments. The type has one lane; slack: as here below. */
 bool tir_same_element(tir_type type, const void *expected, const void *actual, double slack);
 /* Fills err with how an element, by its number in a row-major buffer, differs; slack: that is allowed. Gives false. */

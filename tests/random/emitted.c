@@ -2,6 +2,7 @@
 #include "random.h"
 
 #include "jit/jit.h"
+#include "support/zeros.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -43,7 +44,7 @@ static bool same(const struct workload *w, jit_entry entry, size_t workspace, ui
   if (ok && !call(w, &actual, entry, workspace))
     ok = ms_fail(err, MS_RUN_ASSERTION, "an assertion of the C text failed");
   ok = ok && tir_same_arguments(w->ir, w->func, &expected, &actual, tolerance, err) &&
-       (!tir_keeps_zeros(w->ir, w->func) || tir_same_zeros(w->ir, w->func, &expected, &actual, err));
+       (!keeps_zeros(w->ir, w->func) || same_zeros(w->ir, w->func, &expected, &actual, err));
   tir_arguments_free(&expected);
   tir_arguments_free(&actual);
   return ok;

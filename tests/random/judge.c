@@ -3,6 +3,7 @@
 #include "random.h"
 
 #include "jit/jit.h"
+#include "support/zeros.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -87,7 +88,7 @@ static bool built_equals(struct grow *g, uint64_t seed, ms_error *err) {
   bool ok = tir_run(w->ir, w->func, expected.args, expected.count, &options, err) &&
             jit_run(ir, tir_find_func(ir, "main"), &target, &build, actual.args, err) &&
             tir_same_arguments(w->ir, w->func, &expected, &actual, tir_tolerance(w->ir, w->func, ran.epsilon), err) &&
-            (!tir_keeps_zeros(w->ir, w->func) || tir_same_zeros(w->ir, w->func, &expected, &actual, err));
+            (!keeps_zeros(w->ir, w->func) || same_zeros(w->ir, w->func, &expected, &actual, err));
   tir_arguments_free(&expected);
   tir_arguments_free(&actual);
   return ok;

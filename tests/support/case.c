@@ -1,6 +1,7 @@
 #include "case.h"
 #include "layout.h"
 #include "vm/vm.h"
+#include "zeros.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -242,7 +243,7 @@ static bool run_both(const struct pair *p, struct tir_arguments *x, struct tir_a
   for (uint32_t i = 0; i < x->count; i++)
     if (x->args[i].data) restore(p, i, &y->args[i], &z.args[i]);
   bool ok = tir_same_arguments(p->a, p->fa, x, &z, tolerance, err) &&
-            (!tir_keeps_zeros(p->a, p->fa) || tir_same_zeros(p->a, p->fa, x, &z, err));
+            (!keeps_zeros(p->a, p->fa) || same_zeros(p->a, p->fa, x, &z, err));
   tir_arguments_free(&z);
   return ok;
 }

@@ -1,4 +1,5 @@
 /* Agreement by running: arguments from a seed, exact and tolerant comparison, signs of zeros, what is reported. */
+#include "support/zeros.h"
 #include "unit/script.h"
 
 #define A_C "A: T.Buffer((8, 16), \"float32\"), C: T.Buffer((8,), \"float32\")"
@@ -71,26 +72,26 @@ static void compares_the_signs_of_zeros(void **state) {
   tir_func f = tir_find_func(x, "main");
   run_alone(x, &a), run_alone(y, &b);
   assert_true(tir_same_arguments(x, f, &a, &b, 0, &err));
-  assert_true(tir_same_zeros(x, f, &a, &a, &err));
-  assert_false(tir_same_zeros(x, f, &a, &b, &err));
+  assert_true(same_zeros(x, f, &a, &a, &err));
+  assert_false(same_zeros(x, f, &a, &b, &err));
   assert_non_null(strstr(err.message, "C[5]: -0 is expected, 0 was computed"));
   tir_arguments_free(&a), tir_arguments_free(&b);
   tir_free(x), tir_free(y);
 }
 
-static bool keeps_zeros(struct tir *ir) {
-  bool keeps = tir_keeps_zeros(ir, tir_find_func(ir, "main"));
+static bool keeps(struct tir *ir) {
+  bool keeps = keeps_zeros(ir, tir_find_func(ir, "main"));
   tir_free(ir);
   return keeps;
 }
 
 static void knows_which_zeros_have_one_sign(void **state) {
   (void)state;
-  assert_true(keeps_zeros(ELEMENTS("T.exp(A[vi]) * T.float32(-1) + A[7 - vi]")));
-  assert_false(keeps_zeros(ELEMENTS("T.max(A[vi], T.float32(0)) * T.float32(2)")));
-  assert_false(keeps_zeros(ELEMENTS("C[vi] + A[vi]")));
-  assert_false(keeps_zeros(plain_sum()));
-  assert_true(keeps_zeros(ELEMENTS("T.Cast(\"float32\", T.max(vi, 3)) * A[vi]")));
+  assert_true(keeps(ELEMENTS("T.exp(A[vi]) * T.float32(-1) + A[7 - vi]")));
+  assert_false(keeps(ELEMENTS("T.max(A[vi], T.float32(0)) * T.float32(2)")));
+  assert_false(keeps(ELEMENTS("C[vi] + A[vi]")));
+  assert_false(keeps(plain_sum()));
+  assert_true(keeps(ELEMENTS("T.Cast(\"float32\", T.max(vi, 3)) * A[vi]")));
 }
 
 /* Where nothing rounds, the smallest difference counts. */

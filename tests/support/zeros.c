@@ -4,9 +4,9 @@
  * minimum gives. A schedule changes no operation, but an element's update by itself: its steps come in any order, and
  * partial results begin with a zero of their own. What only copies, chooses and computes elementwise keeps its
  * signs. */
-#include "interp.h"
+#include "zeros.h"
 
-#include <math.h>
+#include <assert.h>
 
 struct found {
   const struct tir *ir;
@@ -22,7 +22,7 @@ static bool note_operation(void *data, tir_expr e) {
   return !f->open;
 }
 
-bool tir_keeps_zeros(const struct tir *ir, tir_func f) {
+bool keeps_zeros(const struct tir *ir, tir_func f) {
   assert(tir_is_func(ir, f));
   struct found found = {ir, false};
   tir_stmt top = ir->funcs.at[f].body;
@@ -36,23 +36,28 @@ bool tir_keeps_zeros(const struct tir *ir, tir_func f) {
   return !found.open;
 }
 
+/* A float of any width in memory: -0 and 0 have no bit but the sign's, which is the last byte's highest. */
+static bool is_zero(const uint8_t *at, size_t size) {
+  unsigned bits = at[size - 1] & 0x7f;
+  for (size_t i = 0; i + 1 < size; i++) bits |= at[i];
+  return !bits;
+}
+
 static bool same_buffer(const struct tir *ir, tir_buffer buffer, const struct tir_arg *x, const struct tir_arg *y,
                         ms_error *err) {
   tir_type type = tir_type_with_lanes(tir_buffer_at(ir, buffer)->type, 1);
-  enum format format = interp_format(type);
-  uint64_t size = (uint64_t)interp_format_size(format);
+  size_t size = (size_t)tir_type_bits(type) / 8;
   if (!tir_type_is_float(type)) return true;
-  for (uint64_t i = 0; i < x->bytes / size; i++) {
+  for (size_t i = 0; i < x->bytes / size; i++) {
     const uint8_t *at = (const uint8_t *)x->data + i * size, *other = (const uint8_t *)y->data + i * size;
-    double a = interp_fetch(format, at).f, b = interp_fetch(format, other).f;
-    if (a == 0 && b == 0 && signbit(a) != signbit(b))
+    if (is_zero(at, size) && is_zero(other, size) && at[size - 1] != other[size - 1])
       return tir_refuse_element(ir, buffer, x->shape, i, at, other, 0, err);
   }
   return true;
 }
 
-bool tir_same_zeros(const struct tir *ir, tir_func f, const struct tir_arguments *expected,
-                    const struct tir_arguments *actual, ms_error *err) {
+bool same_zeros(const struct tir *ir, tir_func f, const struct tir_arguments *expected,
+                const struct tir_arguments *actual, ms_error *err) {
   assert(tir_is_func(ir, f) && expected->count == actual->count);
   struct tir_span params = ir->funcs.at[f].params;
   for (uint32_t i = 0; i < params.count; i++) {
