@@ -54,6 +54,11 @@ const char *tir_instruction_name(enum tir_instruction which) {
   return known[which].name;
 }
 
+bool tir_is_tile_product(enum tir_instruction which) {
+  return which == TIR_TDPBSSD || which == TIR_TDPBSUD || which == TIR_TDPBUSD || which == TIR_TDPBUUD ||
+         which == TIR_TDPBF16PS;
+}
+
 struct tir_transposition tir_transposition_of(enum tir_instruction which) {
   static const struct tir_transposition sides[TIR_INSTRUCTIONS] = {[TIR_TRANSPOSE_4X32] = {4, 32},
                                                                    [TIR_TRANSPOSE_8X32] = {8, 32},

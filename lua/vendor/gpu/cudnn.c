@@ -449,10 +449,6 @@ static bool choose(struct call *c) {
   return best >= 0 && lay_out(c, layout) && make_ready(c, algorithm, &c->why);
 }
 
-double cudnn_rounding(tir_type computed, tir_type wanted) {
-  return computed == wanted ? 0 : tir_type_epsilon(computed) / 2;
-}
-
 /* By the older interface. why: what the graph API lacks; "": nothing was asked of it. */
 static bool prepare_older(struct cudnn *cudnn, const struct vendor_work *work, const char *why,
                           struct vendor_call *out) {

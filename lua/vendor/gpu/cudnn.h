@@ -13,6 +13,8 @@ const struct cudnn_graphs *cudnn_graphs_find(void *library, void *handle, const 
 bool cudnn_graphs_prepare(const struct cudnn_graphs *graphs, const struct vendor_work *work, struct vendor_call *out,
                           char *why, size_t size);
 /* Of a result that is computed in one type and wanted in another: struct vendor_call. */
-double cudnn_rounding(tir_type computed, tir_type wanted);
+static inline double cudnn_rounding(tir_type computed, tir_type wanted) {
+  return computed == wanted ? 0 : tir_type_epsilon(computed) / 2;
+}
 
 #endif

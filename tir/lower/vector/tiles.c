@@ -22,11 +22,6 @@ enum {
   MOST_HELD = 6 /* of eight registers: a product takes two others */
 };
 
-bool tir_is_tile_product(enum tir_instruction which) {
-  return which == TIR_TDPBSSD || which == TIR_TDPBSUD || which == TIR_TDPBUSD || which == TIR_TDPBUUD ||
-         which == TIR_TDPBF16PS;
-}
-
 struct loop_tiles {
   struct tir *ir;
   tir_var vars[MOST_VARS]; /* that change while the loop runs */

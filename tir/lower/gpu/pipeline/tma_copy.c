@@ -157,20 +157,6 @@ static bool find_sides(struct tma_statement *c, struct lower_tma_copy *out) {
   return true;
 }
 
-/* What is left of an index of what it loads without that of what it stores, which moves it by one; TIR_NONE: threads
- * or loops of the copy decide it. */
-tir_expr tma_coordinate(struct tma_statement *c, tir_expr from, tir_expr to) {
-  struct tir *ir = c->ir;
-  tir_expr outer, inner;
-  if (!to) to = tir_int(ir, tir_type_of(ir, from), 0);
-  if (tir_type_of(ir, to) != tir_type_of(ir, from)) to = tir_cast(ir, tir_type_of(ir, from), to);
-  tir_expr at = tir_simplify(ir, tir_sub(ir, from, to));
-  if (!tma_uses_own(c, at)) return at;
-  if (!tma_split(c, from, &outer, &inner)) return TIR_NONE;
-  at = tir_simplify(ir, tir_sub(ir, inner, to));
-  return tma_uses_own(c, at) ? TIR_NONE : tir_simplify(ir, tir_add(ir, outer, at));
-}
-
 static bool find_coordinates(struct tma_statement *c, struct lower_tma_copy *out) {
   for (uint32_t d = 0; d < c->from_rank; d++) {
     int64_t at = (int64_t)d + c->to_rank - c->from_rank;

@@ -1,4 +1,5 @@
-/* A copy that threads share out among them, while it is looked at. Internal to pipeline/: tma_copy.c, im2col.c. */
+/* A copy that threads share out among them, while it is looked at. Internal to pipeline/:
+ * tma_index.c, im2col.c, tma_copy.c, each of which calls those before it. */
 #ifndef MSCHED_TIR_TMA_COPY_H
 #define MSCHED_TIR_TMA_COPY_H
 
