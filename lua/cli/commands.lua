@@ -395,14 +395,14 @@ local function clocks_text()
 end
 
 -- Both in one go, with the clock that the device had then.
-local function reach_text(device)
-  local measured, reach = pcall(ms.load "lua.bench.peak".device, device)
-  if not measured then return "not measured: " .. tostring(reach):match "[^\n]*" end
-  return string.format("0: %.0f GFLOP/s of float32, %.1f GB/s%s", reach.flops / 1e9, reach.bandwidth / 1e9,
-                       reach.clock and string.format(", at %.2f GHz", reach.clock / 1e9) or "")
+local function device_peak_text(device)
+  local measured, peak = pcall(ms.load "lua.bench.peak".device, device)
+  if not measured then return "not measured: " .. tostring(peak):match "[^\n]*" end
+  return string.format("0: %.0f GFLOP/s of float32, %.1f GB/s%s", peak.flops / 1e9, peak.bandwidth / 1e9,
+                       peak.clock and string.format(", at %.2f GHz", peak.clock / 1e9) or "")
 end
 
--- What the tensor cores reach.
+-- The measured peak of the tensor cores.
 local function tensor_text(device)
   local measured, rates = pcall(ms.load "lua.bench.tensor_peak".all, device)
   if not measured then return "not measured: " .. tostring(rates):match "[^\n]*" end
@@ -420,7 +420,7 @@ local function device_lines()
   local lines = {{"CUDA", found.driver:find "^%d" and "driver " .. found.driver or found.driver},
                  {"NVRTC", found.nvrtc}, {"GPUs", #texts > 0 and table.concat(texts, "; ") or "none"}}
   if found[1] then
-    lines[4], lines[5] = {"clocks", clocks_text()}, {"reach", reach_text(found[1])}
+    lines[4], lines[5] = {"clocks", clocks_text()}, {"GPU peak", device_peak_text(found[1])}
     if found[1].arch >= 70 then lines[6] = {"tensor", tensor_text(found[1])} end -- cores
   end
   return lines
@@ -472,7 +472,8 @@ function commands.doctor(options)
   for _, line in ipairs(own) do lines[#lines + 1] = line end
   if options.json then
     local object = {}
-    for _, l in ipairs(lines) do object[l[1]] = l[2] end
+    for _, l in ipairs(lines) do object[(l[1]:gsub("GPU peak", "device_peak"))] = l[2] end
+    object.reach = object.device_peak -- its old name
     object.cores_online, object.cores_allowed, object.cores_quota = host.online, host.allowed, host.quota
     put_json(object)
   else

@@ -90,7 +90,7 @@ agree "db export" "intrinsic sections intrinsics device" <"$work/exported"
 "$msched" db delete "$id" --db "$db" --json | agree "db delete" ""
 "$msched" space "$gemm" --json -- 8 8 8 | agree space "block choice"
 "$msched" space "$root/lua/examples/lenet.lua" --target x86-64-v3 --json | agree space ""
-"$msched" doctor --json | agree doctor "clocks reach tensor cores_quota"
+"$msched" doctor --json | agree doctor "clocks device_peak tensor cores_quota"
 "$msched" bench replay --count 3 --json | agree "bench replay" "peer_rate ratio"
 "$msched" bench search GMM --count 20 --trials 1 --json | agree "bench search" "peer"
 unread=ASAN_OPTIONS=detect_leaks=0 # as in cli.sh: vendors' libraries

@@ -66,3 +66,22 @@ for _, status in ipairs {"censored", "failed", "unmeasured"} do
   assert(statuses:find("%f[%a]" .. status .. "%f[%A]") and terms.find(status), status)
 end
 for _, mark in ipairs {"pinned", "unsafe", "busy machine", "not measured", "over"} do assert(terms.find(mark), mark) end
+
+-- What doctor prints in front of its lines, and why candidates fail.
+for _, name in ipairs {"cpu", "missing", "beyond", "cores", "CUDA", "GPUs", "clocks", "tensor"} do
+  EVERYDAY[name] = true
+end
+local labels, commands = 0, read(source .. "/lua/cli/commands.lua")
+local doctor = commands:match "\nlocal function machine_lines(.-)\nfunction commands"
+for label in doctor:gmatch '{"(%a[%a ]*)",' do
+  labels = labels + 1
+  local name = label:gsub("^GPU ", "")
+  assert(EVERYDAY[name] or terms.find(name), "doctor: the label `" .. label .. "` is no term")
+end
+assert(labels >= 17, labels .. " labels")
+local outcomes = 0
+for _, text in read(source .. "/jit/outcomes.def"):gmatch 'JIT_OUTCOME%((%u[%u_]*), "([^"]+)"%)' do
+  outcomes = outcomes + 1
+  assert(text == "measured" or terms.find(text), "the outcome `" .. text .. "` is no term")
+end
+assert(outcomes >= 18, outcomes .. " outcomes")
