@@ -37,6 +37,7 @@ static void mark_stmt(struct uses *u, tir_stmt s) {
 
 /* What the buffer is a view of, at last; itself, where its pointer is of no buffer. */
 static tir_buffer memory_of(const struct tir *ir, tir_buffer b) {
+  assert(tir_is_buffer(ir, b));
   tir_buffer memory = tir_viewed_memory(ir, b);
   return memory ? memory : b;
 }

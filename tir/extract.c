@@ -45,6 +45,7 @@ static bool check_root(struct extraction *e, ms_error *err) {
 
 /* The statement of the root that a block is in. */
 static tir_stmt nest_of(const struct tir *ir, tir_block root, tir_block b) {
+  assert(tir_is_below(ir, b, root));
   tir_stmt s = b;
   while (tir_stmt_at(ir, s)->parent != root) s = tir_stmt_at(ir, s)->parent;
   return s;
@@ -117,6 +118,8 @@ static bool is_given(const struct extraction *e, tir_buffer b) {
 
 static void add_param(struct extraction *e, struct tir_param param) {
   struct tir *ir = e->ir;
+  struct tir_span params = ir->funcs.at[e->func].params;
+  assert(params.first + params.count == ir->params.count); /* one after the other, at the end */
   if (ir->params.count == ir->params.capacity)
     ir->params.at = tir_enlarge(ir->params.at, &ir->params.capacity, ir->params.count + 1, sizeof *ir->params.at);
   ir->params.at[ir->params.count++] = param;

@@ -32,6 +32,7 @@ static void apply_pair(const struct application *a, tir_expr x, tir_expr y, tir_
 static tir_expr apply_call(const struct application *a, const struct tir_expr_node *n) {
   tir_expr args[3] = {TIR_NONE}, given[3] = {TIR_NONE};
   uint32_t choice = n->count == 3;
+  assert(n->count >= 1 && n->count <= 3);
   for (uint32_t i = 0; i < n->count; i++) given[i] = a->ir->operands.at[n->operands + i];
   if (n->count != 2) args[0] = apply(a, given[0]);
   if (n->count != 1) apply_pair(a, given[choice], given[choice + 1], args + choice);
@@ -178,6 +179,7 @@ static tir_expr padding_factor(const struct tir_iter_map *m, uint32_t var) {
 static bool tells_apart(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
                         uint32_t var_count, const tir_expr *outputs, const tir_expr *values) {
   tir_expr back[TIR_MOST_MAP_RANK];
+  assert(var_count <= TIR_MOST_MAP_RANK);
   for (uint32_t i = 0; i < count; i++) tir_subst_var(ir, tir_at(ir, outputs[i])->ref, indices[i]);
   for (uint32_t i = 0; i < var_count; i++) back[i] = tir_subst(ir, values[i]);
   tir_subst_clear(ir);

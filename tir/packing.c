@@ -330,6 +330,7 @@ static void list_params(const struct splitting *s, const tir_buffer *packed, str
       out->of_kernel[out->kernel_count++] = TIR_PACKED + k; /* made of nothing */
     out->of_pack[out->pack_count++] = TIR_PACKED + k;
   }
+  assert(out->kernel_count <= TIR_MOST_PACKING && out->pack_count <= TIR_MOST_PACKING);
 }
 
 static void set_params(struct tir *ir, tir_func f, const tir_buffer *packed, const uint32_t *list, uint32_t count) {

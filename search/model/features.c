@@ -391,6 +391,7 @@ static void find_reuse(struct store_info *s, struct access *a) {
 
 /* Where a loop stands among those around the store: the column that says so. */
 static int place_of(const struct store_info *s, uint32_t l) {
+  assert(l < s->loop_count);
   if (s->loops[l].reduces && s->loops[l].spatial) return PLACE + 7;
   int third = l * 3 < s->loop_count ? 0 : l * 3 < 2 * s->loop_count ? 1 : 2;
   return PLACE + 1 + third + (s->loops[l].reduces ? 3 : 0);
@@ -484,6 +485,7 @@ static void write_rest(const struct store_info *s, tir_buffer written, float *ro
 }
 
 static void write_row(struct store_info *s, tir_buffer written, float *row) {
+  assert(s->loop_count <= MOST_LOOPS && s->access_count <= MOST_ACCESSES);
   for (int i = 0; i < ARITHMETIC; i++) row[i] = scaled(fmax(s->arithmetic[i], 0) * s->iterations);
   write_kind(s, TIR_VECTORIZED, row + AT_KINDS);
   write_kind(s, TIR_UNROLLED, row + AT_KINDS + KIND_WIDTH);

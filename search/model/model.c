@@ -93,6 +93,7 @@ static void keep(struct search_model *m, const struct search_sample *l) {
     m->rows = realloc(m->rows, (size_t)m->row_room * width * sizeof *m->rows);
   }
   if (!m->samples || !m->rows) abort();
+  assert(m->count < m->room && m->row_count + l->rows <= m->row_room);
   memcpy(m->rows + (size_t)m->row_count * width, l->features, (size_t)l->rows * width * sizeof *m->rows);
   m->row_count += l->rows;
   struct task *task = task_of(m, l->task);
@@ -220,6 +221,7 @@ static bool grow(struct fit *f, ms_error *err) {
     for (uint32_t k = 0; k < l->rows; k++) sum += predicted[row + k];
     for (uint32_t k = 0; k < l->rows; k++, row++) f->gradients[row] = 2 * (sum - label), f->hessians[row] = 2;
   }
+  assert(row == m->row_count);
   return !f->api->XGBoosterBoostOneIter(f->booster, f->matrix, f->gradients, f->hessians, m->row_count) ||
          failed(f, err);
 }

@@ -99,6 +99,7 @@ static bool find(const struct lowering *low, struct forwarding *f, tir_stmt allo
 static bool read_source(struct tir *ir, void *data, struct access *a) {
   struct forwarding *f = data;
   if (a->buffer != f->copy) return false;
+  assert(tir_buffer_at(ir, f->source)->rank == 1);
   const struct tir_expr_node *n = tir_at(ir, a->indices[0]);
   if (n->kind == TIR_RAMP)
     a->indices[0] = tir_ramp(ir, tir_add(ir, n->a, f->by), n->b, tir_type_lanes(n->type));

@@ -31,6 +31,7 @@ static void pad_rows(struct tir *ir, tir_buffer buffer) {
   struct tir_buffer_node b = *tir_buffer_at(ir, buffer);
   int64_t inside = tir_type_bits(b.type) * tir_type_lanes(b.type) / 8;
   tir_expr shape[TIR_MOST_RANK];
+  assert(inside > 0 && b.rank <= TIR_MOST_RANK && !b.strides.count);
   for (uint32_t d = 0; d < b.rank; d++) shape[d] = tir_operands(ir, b.shape)[d];
   for (uint32_t d = b.rank; d-- > 1;) {
     int64_t extent = tir_at(ir, shape[d])->imm, more = inside >= LINE ? 1 : LINE / inside;

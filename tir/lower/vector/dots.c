@@ -127,6 +127,7 @@ int tir_dot_width(const struct tir *ir, tir_stmt store) {
 
 /* The sum of what is added in each iteration of a loop. */
 static tir_expr join_products(struct tir *ir, tir_expr product, tir_var var, int64_t count) {
+  assert(count > 0 && tir_uses_var(ir, product, var));
   tir_expr sum = TIR_NONE;
   for (int64_t i = 0; i < count; i++) {
     tir_subst_var(ir, var, tir_int(ir, ir->vars.at[var].type, i));
@@ -265,6 +266,7 @@ static tir_expr splat(struct tir *ir, tir_type type, int64_t value) {
 static tir_expr turned(struct tir *ir, tir_expr e) {
   tir_type from = tir_type_of(ir, e);
   bool is_signed = tir_type_code(from) == TIR_INT;
+  assert(tir_type_is_int(from) && tir_type_bits(from) == 8);
   tir_expr operands[] = {e, splat(ir, from, is_signed ? -128 : 128)};
   tir_expr flipped = tir_call(ir, from, tir_symbol_of(ir, "bitwise_xor"), operands, 2);
   return tir_unary(ir, TIR_CAST, TIR_TYPE(is_signed ? TIR_UINT : TIR_INT, 8, tir_type_lanes(from)), flipped);
@@ -273,6 +275,7 @@ static tir_expr turned(struct tir *ir, tir_expr e) {
 /* The part of each byte that the factor is. */
 static tir_expr part_of(struct tir *ir, tir_expr bytes, const struct factor *f) {
   tir_type type = tir_type_of(ir, bytes);
+  assert(f->mask && f->shift < 8 && tir_type_code(type) == TIR_UINT && tir_type_bits(type) == 8);
   if (f->shift) {
     tir_expr operands[] = {bytes, splat(ir, type, f->shift)};
     bytes = tir_call(ir, type, tir_symbol_of(ir, "shift_right"), operands, 2);
@@ -294,8 +297,9 @@ static tir_expr neighbours(const struct sum *s, struct factor f, int width) {
 }
 
 static tir_expr dot(const struct sum *s, tir_expr c, tir_expr a, tir_expr b) {
-  tir_expr operands[] = {c, a, b};
-  return tir_call(s->ir, s->type, tir_symbol_of(s->ir, TIR_DOT_LANES), operands, 3);
+  tir_expr operands[] = {c, a, b}, call = tir_call(s->ir, s->type, tir_symbol_of(s->ir, TIR_DOT_LANES), operands, 3);
+  assert(tir_dot_lanes_width(s->ir, tir_at(s->ir, call)) > 0);
+  return call;
 }
 
 static bool is_signed(const struct tir *ir, tir_expr e) { return tir_type_code(tir_type_of(ir, e)) == TIR_INT; }

@@ -217,6 +217,7 @@ static bool is_of_rows(const struct found *f, tir_stmt s) {
 static int64_t find_outer(struct found *f) {
   struct tir *ir = f->low->ir;
   int64_t rows = 1;
+  assert(f->count > 0 && f->inner[f->count - 1] == f->top);
   f->outer = f->top;
   for (uint32_t i = 0; i < f->count; i++)
     if (tir_is(ir, f->inner[i], TIR_LOOP) && lower_indices_use(ir, f->store, var_of(ir, f->inner[i])) &&
@@ -327,6 +328,7 @@ static void put_sums(struct found *f) {
 
 static void put_offset(struct found *f) {
   struct tir *ir = f->low->ir;
+  assert(tir_as(ir, f->store, TIR_STORE)->store.value != f->self);
   tir_expr value = f->self, offset = tir_int(ir, tir_type_of(ir, f->self), f->offset), sum = TIR_NONE;
   for (int p = 0; p < WIDTH; p++) {
     tir_expr shared = tir_binary(ir, TIR_ADD, f->pairs[p].shared, offset);
