@@ -360,8 +360,9 @@ operators.Gather = function(n)
     return X[table.move(i, axis + #I.shape, #i, axis + 1, at)]
   end)
 end
-operators.GatherElements = function(n)
-  local X, I, axis = n:x(1), n:x(2), n:axis(n:int("axis", 0), n:rank(1))
+
+-- Of GatherElements and ScatterElements: indices I along the axis of X, an element each.
+local function check_elements(n, X, I, axis)
   if #I.shape ~= #X.shape then n:fail("its inputs have %d and %d dimensions", #X.shape, #I.shape) end
   for d, extent in ipairs(I.shape) do
     if d ~= axis and extent > X.shape[d] then
@@ -369,6 +370,11 @@ operators.GatherElements = function(n)
     end
   end
   n:check_range(2, -X.shape[axis], X.shape[axis] - 1)
+end
+
+operators.GatherElements = function(n)
+  local X, I, axis = n:x(1), n:x(2), n:axis(n:int("axis", 0), n:rank(1))
+  check_elements(n, X, I, axis)
   return compute(I.shape, X.type, function(i)
     local at = copy_of(i)
     at[axis] = common.index(I[i], X.shape[axis])
@@ -438,13 +444,7 @@ operators.ScatterElements = function(n)
   if common.text(I.shape) ~= common.text(U.shape) then
     n:fail("indices of %s and updates of %s", common.text(I.shape), common.text(U.shape))
   end
-  if #I.shape ~= #X.shape then n:fail("its inputs have %d and %d dimensions", #X.shape, #I.shape) end
-  for d, extent in ipairs(I.shape) do
-    if d ~= axis and extent > X.shape[d] then
-      n:fail("extent %d of its indices is %d, past %d", d, extent, X.shape[d])
-    end
-  end
-  n:check_range(2, -X.shape[axis], X.shape[axis] - 1)
+  check_elements(n, X, I, axis)
   -- Along the axis all updates are looked at; along the others the one of the element, where there is one.
   local function at(i, u)
     local where = {}
