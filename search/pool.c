@@ -91,7 +91,7 @@ static bool replay(struct worker *w, uint32_t i, struct search_candidate *out) {
   const struct vm_steps *steps = job->trace->steps;
   struct vm_schedule *schedule = w->schedules[job->function];
   struct vm_draws draws = {.mode = VM_REPAIR,
-                           .decisions = job->draw_anew ? NULL : job->trace,
+                           .decisions = job->resample ? NULL : job->trace,
                            .seed = job->seed,
                            .candidate = job->candidate,
                            .stop = w->pool->stop};

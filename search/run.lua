@@ -222,14 +222,14 @@ function Run:search()
 end
 
 -- Where it takes long to begin.
-function Run:heed()
+function Run:check_interrupt()
   if self:stopped() then error("interrupted", 0) end
 end
 
 function Run:take_services(services)
   self.services = services
   for _, task in ipairs(self.tasks) do
-    self:heed() -- each waits for the disk
+    self:check_interrupt() -- each waits for the disk
     local store = services.store
     task.services, task.workload = services,
       self.simulate and store:workload_id(task.func) or store:put_workload(task.func)
@@ -254,10 +254,10 @@ end
 function Run:go(services)
   self:take_services(services)
   for _, task in ipairs(self.tasks) do
-    self:heed()
+    self:check_interrupt()
     if not self.simulate then resume.read(task, services.store) end
   end
-  self:heed()
+  self:check_interrupt()
   resume.count_trials(self.tasks, self.total)
   services:start(self.tasks)
   for _, task in ipairs(self.tasks) do self:tell_start(task) end

@@ -32,7 +32,7 @@ struct search_job {
       *trace;               /* a sketch or a parent, borrowed for the call; its decisions are kept where it has them */
   uint32_t function;        /* the pool's, whose schedule it is */
   uint64_t seed, candidate; /* draws come from these */
-  bool draw_anew;           /* draw every decision, whatever the trace holds */
+  bool resample;            /* draw every decision, whatever the trace holds */
 };
 struct search_candidate {
   bool ok;
@@ -229,7 +229,7 @@ uint32_t search_estimator_best(const struct search_estimator *estimator, uint64_
  * return soon, and the rest is as if it were refused. */
 struct search_proposal_job {
   const struct vm_trace *trace; /* borrowed for the call: a sketch, as search_estimator_new takes it */
-  bool draw_anew;               /* all its draws are drawn first, by seed and candidate */
+  bool resample;                /* all its draws are drawn first, by seed and candidate */
   uint64_t seed, candidate;
   uint64_t budget; /* this and what follows, and the seed, as search_estimator_best takes them */
   uint32_t most, each;

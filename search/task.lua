@@ -310,7 +310,7 @@ function Task:take_stored(c, k)
   self:know(k)
   if self.proposed then self.done = self.done + 1
   elseif k.record.status ~= "failed" then self.stored_left = self.stored_left - 1 end
-  if k.sketch then self:note_lesson(c, k.record.seconds) end
+  if k.sketch then self:note_sample(c, k.record.seconds) end
   return {status = k.record.status, seconds = k.record.seconds}
 end
 
@@ -469,7 +469,7 @@ function Task:know(k)
   end
 end
 
-function Task:note_lesson(c, seconds)
+function Task:note_sample(c, seconds)
   if c.features then self.samples[#self.samples + 1] = {features = c.features, seconds = seconds, hash = c.hash} end
 end
 
@@ -574,7 +574,7 @@ function Task:take(number, r)
       self.services.measurer:set_best(self.number, r.seconds)
     end
   end
-  if status ~= "failed" then self:note_lesson(c, r.seconds) end
+  if status ~= "failed" then self:note_sample(c, r.seconds) end
   self:tell_trial(c, r, status, id, short)
 end
 

@@ -62,9 +62,9 @@ static bool is_taken(const struct emit_c *e, const char *name) {
   return emit_c_is_reserved(name) || !strcmp(name, e->name);
 }
 
-static char *declare(struct emit_c *e, const char *wish) {
+static char *declare(struct emit_c *e, const char *wanted) {
   char base[200], name[220];
-  emit_c_identifier(wish, base, sizeof base);
+  emit_c_identifier(wanted, base, sizeof base);
   snprintf(name, sizeof name, "%s", base);
   for (unsigned n = 2; is_taken(e, name); n++) snprintf(name, sizeof name, "%s_%u", base, n);
   e->scope = tir_enlarge(e->scope, &e->scope_capacity, (uint64_t)e->scope_count + 1, sizeof *e->scope);
@@ -75,9 +75,9 @@ static char *declare(struct emit_c *e, const char *wish) {
 
 const char *emit_c_declare_var(struct emit_c *e, tir_var v) {
   assert(v && v < e->ir->vars.count && !e->vars[v]);
-  char wish[256];
-  tir_name_render(e->ir, e->ir->vars.at[v].name, wish, sizeof wish);
-  return e->vars[v] = declare(e, wish);
+  char wanted[256];
+  tir_name_render(e->ir, e->ir->vars.at[v].name, wanted, sizeof wanted);
+  return e->vars[v] = declare(e, wanted);
 }
 
 /* Elements of other sizes than C's have no type to be stored in. */

@@ -532,7 +532,7 @@ static double need_of(const struct region *r, int threads, int most) {
   return kept > need ? kept : need;
 }
 
-static void foresee(struct walk *w, int most, int own, struct jit_resources *k) {
+static void estimate(struct walk *w, int most, int own, struct jit_resources *k) {
   enum { FEW_WORDS = 8 }; /* of an array in memory that counts for little */
   double need = 0;
   bool in_memory = false;
@@ -559,7 +559,7 @@ static int most_of_roles(const struct tir *ir, tir_loop kernel, int most) {
   return most;
 }
 
-void registers_foresee(const struct tir *ir, tir_loop kernel, int most, struct jit_resources *k) {
+void registers_estimate(const struct tir *ir, tir_loop kernel, int most, struct jit_resources *k) {
   assert(tir_is(ir, kernel, TIR_LOOP) && most > 0);
   struct walk w = {.ir = ir, .kernel = kernel, .loop = kernel};
   w.unrolled = calloc(ir->stmts.count, sizeof *w.unrolled);
@@ -578,7 +578,7 @@ void registers_foresee(const struct tir *ir, tir_loop kernel, int most, struct j
   count_list(&w, kernel);
   assert(!w.depth && !w.guards && "each loop and condition that was entered was left");
   share_copies(&w, 0, 1);
-  foresee(&w, most, most_of_roles(ir, kernel, most), k);
+  estimate(&w, most, most_of_roles(ir, kernel, most), k);
   void *const all[] = {w.unrolled, w.order, w.copies,  w.value_of, w.own_of, w.loaded,
                        w.seen,     w.own,   w.regions, w.keys,     w.live};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);

@@ -16,6 +16,6 @@
  * 91 and 75, sm_80 82 and 69, sm_90a 97 and 87), and 338 of 361 as to memory. What ptxas does ahead is not known: a
  * kernel that loads much may have 200 more. Fitted to what NVRTC 12 and 13 made of random draws of the 19 operators
  * and of products on tensor cores; tests/support/lua/estimated.lua holds it to that. */
-void registers_foresee(const struct tir *ir, tir_loop kernel, int most, struct jit_resources *k);
+void registers_estimate(const struct tir *ir, tir_loop kernel, int most, struct jit_resources *k);
 
 #endif

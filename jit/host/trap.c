@@ -143,7 +143,7 @@ static void give_stack(void) {
 /* ---- Running ---- */
 
 /* From here on this thread is stopped; at once where that was asked before jit_stop_calls could find it. */
-static void heed(const volatile int *stop) {
+static void end_if_stopped(const volatile int *stop) {
   here.stop = stop;
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   if (!stop || !*stop) return;
@@ -160,7 +160,7 @@ static int run(void (*body)(void *), void *data, const volatile int *stop) {
   int number = sigsetjmp(landing, 0);
   if (!number) {
     here.landing = &landing;
-    heed(stop);
+    end_if_stopped(stop);
     body(data);
   }
   here.stop = NULL;
@@ -185,7 +185,7 @@ void trap_part(void *data) {
 
 void trap_end(struct trap_loop *loop) {
   if (loop->signal) leave(loop->signal);
-  heed(loop->stop);
+  end_if_stopped(loop->stop);
 }
 
 void trap_parallel(void (*start)(void *), void *closure, unsigned threads, unsigned flags) {

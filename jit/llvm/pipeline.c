@@ -18,7 +18,7 @@ void jit_clock_pass(struct jit_clock *clock, const char *name) {
 /* ---- LLVM's passes ---- */
 
 /* Most loops of a function for which the passes run that reckon with scalar evolution: their time grows with the square
- * of these, or faster, while the lowering has written out what pays most. */
+ * of these, or faster, while the lowering has unrolled what pays most. */
 enum { MOST_LOOPS = 48 };
 
 #define COMBINE "instcombine<no-verify-fixpoint;max-iterations=1>"

@@ -35,13 +35,12 @@ static int compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static void replay(struct kinds *k, struct tir *ir, const struct vm_trace *trace, bool draws_anew, struct cost *costs) {
+static void replay(struct kinds *k, struct tir *ir, const struct vm_trace *trace, bool resamples, struct cost *costs) {
   assert(trace && k->count && k->samples);
   struct vm_plan *plan = vm_prepare(ir, trace);
   uint64_t performed[VM_KIND_COUNT] = {0}, counts[VM_KIND_COUNT] = {0};
   for (uint64_t n = 0; n < k->count; n++) {
-    struct vm_draws draws = {
-        .mode = VM_STRICT, .decisions = draws_anew ? NULL : trace, .seed = k->seed, .candidate = n};
+    struct vm_draws draws = {.mode = VM_STRICT, .decisions = resamples ? NULL : trace, .seed = k->seed, .candidate = n};
     struct vm_profile profile = {0};
     ms_error refusal;
     refusal.brief = true;

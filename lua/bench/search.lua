@@ -84,10 +84,10 @@ end
 
 -- A model that has learned of all candidates, as if each had run in another time; and how long that took.
 local function learn(b, candidates)
-  local model, stream, lessons = ms.model("xgboost", b.seed), ms.stream(b.seed), {}
-  for i, c in ipairs(candidates) do lessons[i] = {features = c.features, seconds = 1 + stream:unit()} end
+  local model, stream, samples = ms.model("xgboost", b.seed), ms.stream(b.seed), {}
+  for i, c in ipairs(candidates) do samples[i] = {features = c.features, seconds = 1 + stream:unit()} end
   local start = ms.clock()
-  model:update(lessons)
+  model:update(samples)
   model:predict {candidates[1]} -- waits for what is learned
   return model, ms.clock() - start
 end

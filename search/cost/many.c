@@ -78,9 +78,9 @@ static void end(struct many *m) {
 static void model_one(const struct many *m, struct vm_schedule *into, uint32_t i) {
   const struct search_proposal_job *job = &m->jobs[i];
   struct vm_draws draws = {.mode = VM_REPAIR,
-                           .decisions = job->draw_anew ? NULL : job->trace,
-                           .seed = job->draw_anew ? job->seed : 1,
-                           .candidate = job->draw_anew ? job->candidate : 0,
+                           .decisions = job->resample ? NULL : job->trace,
+                           .seed = job->resample ? job->seed : 1,
+                           .candidate = job->resample ? job->candidate : 0,
                            .stop = m->stop};
   ms_error err = {.instruction = -1, .brief = true};
   struct search_estimator *d = model_new(into, m->plans[i], &draws, m->machine, false, &err);

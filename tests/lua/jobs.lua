@@ -4,7 +4,7 @@ return function(opened, count, seed)
   local jobs = {}
   for i = 1, count do
     jobs[i] = {trace = opened.sketches[(i - 1) % #opened.sketches + 1].trace:simplified(false), seed = seed or 1,
-               candidate = i, anew = true}
+               candidate = i, resample = true}
   end
   return jobs
 end

@@ -11,7 +11,7 @@ local func = assert(loadfile(root .. "/lua/examples/" .. example .. ".lua"))(tab
 io.write("### ", example, "\n", func:script())
 for s, sketch in ipairs(space.generate(func, parts)) do
   for c = 1, 4 do
-    local ok, sch = pcall(ms.apply, func, sketch.trace, {seed = 3, candidate = 10 * s + c, anew = true})
+    local ok, sch = pcall(ms.apply, func, sketch.trace, {seed = 3, candidate = 10 * s + c, resample = true})
     if ok and space.postprocess(sch, parts) then
       io.write("### sketch ", s, ", candidate ", c, "\n", sch:script())
       break

@@ -66,7 +66,7 @@ for i = 5, #arg do
   while drawn < candidates and tries < 20 * candidates do
     tries = tries + 1
     local sketch = sketches[(tries - 1) % #sketches + 1]
-    local ok, sch = pcall(ms.apply, func, sketch.trace, {seed = 11, candidate = tries, anew = true})
+    local ok, sch = pcall(ms.apply, func, sketch.trace, {seed = 11, candidate = tries, resample = true})
     if ok and space.postprocess(sch, parts) then
       drawn = drawn + 1
       judge_and_export(func, string.format("%s_%d", arg[i], tries), sch, base, base_name, base_bytes)

@@ -111,7 +111,7 @@ static bool is_listed(const struct tir *ir, const struct used *u, uint32_t *next
   return true;
 }
 
-static void list_anew(struct tir *ir, const struct used *u) {
+static void list_again(struct tir *ir, const struct used *u) {
   for (tir_buffer b = 1; b < ir->buffers.count; b++) tir_buffer_at(ir, b)->undeclared = TIR_NONE;
   for (uint32_t i = 0; i < u->found_count; i++) {
     uint32_t use = tir_grow_uses(ir, 1);
@@ -129,7 +129,7 @@ void tir_find_undeclared(struct tir *ir) {
     tir_block b = ir->blocks.at[i].block;
     if (b && tir_stmt_at(ir, b)->parent) add_undeclared(ir, b, &u);
   }
-  if (!is_listed(ir, &u, u.order)) list_anew(ir, &u);
+  if (!is_listed(ir, &u, u.order)) list_again(ir, &u);
   ir->undeclared = u.found_count ? TIR_SOME_UNDECLARED : TIR_NONE_UNDECLARED;
   free(u.found);
   free(u.kinds);

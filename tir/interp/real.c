@@ -83,7 +83,7 @@ static void each_float(const struct tir *ir, tir_func f, struct tir_arguments *a
   for (uint32_t i = 0; i < arguments->count; i++) each_of(ir, f, &arguments->args[i], seed, i, change);
 }
 
-static double anew(double x, tir_type type, uint64_t seed, uint32_t parameter, uint64_t element) {
+static double fill_real(double x, tir_type type, uint64_t seed, uint32_t parameter, uint64_t element) {
   (void)x, (void)type;
   return draw(seed, parameter, element);
 }
@@ -91,13 +91,13 @@ static double anew(double x, tir_type type, uint64_t seed, uint32_t parameter, u
 bool tir_make_real_arguments(const struct tir *ir, tir_func f, uint64_t seed, struct tir_arguments *out,
                              ms_error *err) {
   if (!tir_make_arguments(ir, f, seed, out, err)) return false;
-  each_float(ir, f, out, seed, anew);
+  each_float(ir, f, out, seed, fill_real);
   return true;
 }
 
 void tir_fill_real_argument(const struct tir *ir, tir_func f, uint64_t seed, uint32_t parameter,
                             const struct tir_arg *arg) {
-  each_of(ir, f, arg, seed, parameter, anew);
+  each_of(ir, f, arg, seed, parameter, fill_real);
 }
 
 /* By up to four times the spacing of its type, either way. Types of 16 bits are left: their spacing is far wider than

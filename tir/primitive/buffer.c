@@ -137,7 +137,7 @@ void tir_retarget_regions(struct tir *ir, tir_block block, tir_buffer from, tir_
 }
 
 /* What was found of a buffer; all of it where it is declared, but not seen to be used. */
-static struct tir_region found_anew(struct tir *ir, const void *context, struct tir_region region) {
+static struct tir_region region_again(struct tir *ir, const void *context, struct tir_region region) {
   const struct tir_region *found = context;
   (void)region;
   return found->ranges ? *found : tir_region_of_box(ir, found->buffer, NULL);
@@ -163,7 +163,7 @@ void tir_renew_regions_of(struct tir *ir, tir_block block, tir_buffer from, tir_
   if (same && !found[0].ranges) found[0] = found[1];
   for (int write = 0; write < 2; write++) {
     (write ? tir_set_writes : tir_set_reads)(ir, block, ir->regions.at + declared[write].first, declared[write].count);
-    change_side(ir, block, write, from, found_anew, &found[write]);
+    change_side(ir, block, write, from, region_again, &found[write]);
   }
 }
 

@@ -295,7 +295,7 @@ static bool crosses_reductions(struct tir *ir, const struct plan *plan, tir_bloc
 
 /* Where an element is computed in several iterations of the loops of its spatial bindings, each starts it over: no loop
  * that reduces may come around those that were around it. */
-static bool check_begun_anew(struct tir *ir, const struct plan *plan, tir_block block, ms_error *err) {
+static bool check_begun_again(struct tir *ir, const struct plan *plan, tir_block block, ms_error *err) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
   bool overlap = false;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
@@ -327,7 +327,7 @@ static bool check_blocks(struct tir *ir, const struct plan *plan, tir_loop *tied
         !tir_is_affine_without_single(ir, s))
       return tir_refuse(ir, err, MS_BINDING_NOT_AFFINE, s, "this block's bindings are not affine");
     if (!check_init_first(ir, plan, s, tied, err) || !check_repeats(ir, plan, s, err) ||
-        !check_begun_anew(ir, plan, s, err))
+        !check_begun_again(ir, plan, s, err))
       return false;
   }
   return true;

@@ -341,7 +341,7 @@ static void write_kernel(struct emit_c *e, const struct tir_captures *c, uint32_
   tir_stmt innermost = bind_axes(e, c->loop, launch);
   widen_scalars(e, c);
   emit_c_list(e, tir_stmt_at(e->ir, innermost)->first[TIR_BODY]);
-  registers_foresee(e->ir, c->loop, most_registers(e, c->loop, e->asked.threads), &e->asked);
+  registers_estimate(e->ir, c->loop, most_registers(e, c->loop, e->asked.threads), &e->asked);
   e->indent = indent, e->parallel = false;
   emit_c_leave(e, mark);
   fclose(e->out);

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* A loop of so few iterations may be written out by LLVM: the one around it is innermost then. */
+/* A loop of so few iterations may be unrolled by LLVM: the one around it is innermost then. */
 enum { MOST_WRITTEN_OUT = 8 };
 
 static bool is_index(tir_type t) {

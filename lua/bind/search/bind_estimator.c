@@ -216,7 +216,7 @@ static void read_job(lua_State *L, int at, struct many *m, uint32_t i) {
   lua_getfield(L, at, "trace"); /* the table keeps it */
   job->trace = bind_check_trace(L, -1);
   lua_pop(L, 1);
-  job->draw_anew = bind_option_resample(L, at);
+  job->resample = bind_option_resample(L, at);
   job->candidate = (uint64_t)bind_option_int(L, at, "candidate", 0);
 }
 

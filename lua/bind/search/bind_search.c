@@ -263,7 +263,7 @@ static void read_jobs(lua_State *L, int at, uint32_t functions, struct round *r)
                                      .function = (uint32_t)function,
                                      .seed = (uint64_t)bind_option_int(L, -2, "seed", 1),
                                      .candidate = (uint64_t)bind_option_int(L, -2, "candidate", 0),
-                                     .draw_anew = bind_option_resample(L, -2)};
+                                     .resample = bind_option_resample(L, -2)};
     lua_pop(L, 2); /* the table of jobs keeps it */
   }
 }

@@ -27,7 +27,7 @@ local function drawn(func, target)
   local pool = ms.pool(func, {jobs = 1, target = target})
   for i = 1, draws do
     jobs[i] = {trace = opened.sketches[(i - 1) % #opened.sketches + 1].trace:simplified(false), seed = seed,
-               candidate = i, anew = true}
+               candidate = i, resample = true}
   end
   local made, _, script_error = pool:replay(jobs, false)
   pool:close()

@@ -26,7 +26,7 @@ local function gemm()
   local func = ms.ops.func("matmul", {"33", "26", "30"})
   local pool = ms.pool(func, {jobs = 1, target = TARGET})
   local sketch = tune.open(func, ms.target(TARGET), {}).sketches[1].trace:simplified(false)
-  local made = pool:replay({{trace = sketch, seed = 1, candidate = 1, anew = true}}, false)
+  local made = pool:replay({{trace = sketch, seed = 1, candidate = 1, resample = true}}, false)
   pool:close()
   return ms.apply(func, made[1].trace):func()
 end

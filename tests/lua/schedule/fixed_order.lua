@@ -48,7 +48,7 @@ local function result(func, run)
 end
 
 local function drawn(func, sketch, candidate)
-  local ok, sch = pcall(ms.apply, func, sketch, {anew = true, seed = 7, candidate = candidate, repair = true})
+  local ok, sch = pcall(ms.apply, func, sketch, {resample = true, seed = 7, candidate = candidate, repair = true})
   return ok and sch or nil
 end
 

@@ -307,7 +307,7 @@ for _, sketch in ipairs(sketches_of(small)) do
     seen[c.trace:json()], tiles[c.tile] = true, (tiles[c.tile] or 0) + 1
   end
   for candidate = 1, 100 do
-    local drawn = ms.apply(small, sketch, {anew = true, seed = 2, candidate = candidate}).trace
+    local drawn = ms.apply(small, sketch, {resample = true, seed = 2, candidate = candidate}).trace
     assert(d:cost(drawn) >= all[1].cost, "a drawn one is cheaper than the best")
   end
   local spread, counts = d:best {budget = 1000000, most = 500, each = 2}, {}
@@ -349,12 +349,12 @@ local function many(f)
   local jobs, traces = {}, {}
   for i, sketch in ipairs(sketches_of(f)) do
     jobs[2 * i - 1] = {trace = sketch, seed = 5, budget = 300, most = 7, each = 2}
-    jobs[2 * i] = {trace = sketch, anew = true, seed = 5, candidate = i, budget = 100, most = 3}
+    jobs[2 * i] = {trace = sketch, resample = true, seed = 5, candidate = i, budget = 100, most = 3}
   end
   local lists = ms.proposals(f, machine, jobs, 1)
   assert(#lists == #jobs)
   for i, job in ipairs(jobs) do
-    local sketch = job.anew and ms.apply(f, job.trace, {anew = true, seed = 5, candidate = job.candidate}).trace
+    local sketch = job.resample and ms.apply(f, job.trace, {resample = true, seed = 5, candidate = job.candidate}).trace
       or job.trace
     local ok, reading = pcall(ms.estimator, f, sketch, machine)
     same(lists[i], ok and reading:best {seed = 5, budget = job.budget, most = job.most, each = job.each} or {})

@@ -48,7 +48,7 @@ local function draw(func)
 end
 
 local function replayed(func, trace, candidate)
-  local ok, sch = pcall(ms.apply, func, trace, {seed = 1, candidate = candidate, anew = true, repair = true})
+  local ok, sch = pcall(ms.apply, func, trace, {seed = 1, candidate = candidate, resample = true, repair = true})
   return ok and sch or nil
 end
 

@@ -31,7 +31,7 @@ local function draw_all(func, target, whole, count)
   for n = 0, count - 1 do
     combinations[n + 1] = whole:combination(1, n)
     for b, k in ipairs(combinations[n + 1]) do seen[b .. " " .. k] = true end
-    jobs[n + 1] = {trace = assert(whole:sketch(combinations[n + 1])), seed = 1, candidate = n, anew = true}
+    jobs[n + 1] = {trace = assert(whole:sketch(combinations[n + 1])), seed = 1, candidate = n, resample = true}
   end
   local pool <close> =
     setmetatable({pool = ms.pool(func, {jobs = 2, target = target})}, {__close = function(p) p.pool:close() end})

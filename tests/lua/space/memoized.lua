@@ -29,7 +29,7 @@ end
 -- What the Lua makes of the job: its hash and trace; nil: it is refused.
 local function in_lua(func, job, parts)
   local ok, sch =
-    pcall(ms.apply, func, job.trace, {seed = job.seed, candidate = job.candidate, anew = true, repair = true})
+    pcall(ms.apply, func, job.trace, {seed = job.seed, candidate = job.candidate, resample = true, repair = true})
   return ok and space.postprocess(sch, parts) and sch:hash() .. "\n" .. tostring(sch.trace) or nil
 end
 

@@ -857,8 +857,8 @@ function tests.crossover()
   local func = product(64, 64, 64)
   local mutator = parts_of(CPU, {mutators = {{"crossover", 1}}}).mutators[1][1]
   local sketch = sketches(func, CPU, {rules = {"multi_level_tiling"}})[1].trace
-  local a, b = ms.apply(func, sketch, {seed = 1, anew = true}).trace,
-    ms.apply(func, sketch, {seed = 2, anew = true}).trace
+  local a, b = ms.apply(func, sketch, {seed = 1, resample = true}).trace,
+    ms.apply(func, sketch, {seed = 2, resample = true}).trace
   assert(space.mutate(mutator, a, ms.stream(1), nil) == nil)
   local from_b, from_a = 0, 0
   for n = 1, 8 do

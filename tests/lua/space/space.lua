@@ -17,7 +17,7 @@ for _, e in ipairs(examples) do
   local checked, mutated = 0, 0
   for s, sketch in ipairs(sketches) do
     for c = 1, 2 do
-      local ok, sch = pcall(ms.apply, func, sketch.trace, {seed = 7, candidate = 10 * s + c, anew = true})
+      local ok, sch = pcall(ms.apply, func, sketch.trace, {seed = 7, candidate = 10 * s + c, resample = true})
       if ok then
         local trace = sch.trace
         if space.postprocess(sch, parts) then

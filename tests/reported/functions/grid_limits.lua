@@ -15,7 +15,8 @@ end
 local f = ms.ops.func("matmul", {16777216, 64, 64, dtype = "float16", accumulate = "float32"})
 local sketches, jobs = tune.open(f, ms.target(TARGET), {}).sketches, {}
 for i = 1, 100 do
-  jobs[i] = {trace = sketches[(i - 1) % #sketches + 1].trace:simplified(false), seed = 1, candidate = i, anew = true}
+  jobs[i] = {trace = sketches[(i - 1) % #sketches + 1].trace:simplified(false), seed = 1, candidate = i,
+             resample = true}
 end
 local pool = ms.pool(f, {jobs = 1, target = TARGET})
 local over, accepted = 0, 0

@@ -52,7 +52,7 @@ end
 function workloads.draw(pool, sketches, draws, refused, seed)
   local jobs, accepted = {}, {}
   for i = 1, draws do
-    jobs[i] = {trace = sketches[(i - 1) % #sketches + 1], seed = seed or 1, candidate = i, anew = true}
+    jobs[i] = {trace = sketches[(i - 1) % #sketches + 1], seed = seed or 1, candidate = i, resample = true}
   end
   local made, dropped, script_error = pool:replay(jobs, false)
   if script_error then error(script_error, 0) end

@@ -89,7 +89,7 @@ static void finds_what_is_not(void **state) {
   tir_free(ir);
 }
 
-static void lists_are_found_anew(void **state) {
+static void lists_are_found_again(void **state) {
   (void)state;
   struct tir *ir = chain();
   hide(ir, "C", "read");
@@ -199,7 +199,7 @@ int main(void) {
       cmocka_unit_test(holds_what_is_declared),
       cmocka_unit_test(holds_what_scopes_use_themselves),
       cmocka_unit_test(finds_what_is_not),
-      cmocka_unit_test(lists_are_found_anew),
+      cmocka_unit_test(lists_are_found_again),
       cmocka_unit_test(a_reduction_need_not_declare_its_result),
       cmocka_unit_test(keeps_to_its_side),
       cmocka_unit_test(loops_run_that_share_the_memory),

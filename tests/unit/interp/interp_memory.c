@@ -215,15 +215,15 @@ static void carries_back_what_an_argument_held(void **state) {
   c[2] = 5;
   expect_ok(run_plain(read_lines("C: T.Buffer((16,), \"float32\")", back), &output, 1));
   assert_true(c[2] == 5 && c[3] == 7);
-  const char *const anew[] = {"for i in range(2):",
-                              "    with T.sblock(\"b\"):",
-                              "        vi = T.axis.spatial(2, i)",
-                              "        D = T.sblock_alloc_buffer((4,))",
-                              "        if vi == 0:",
-                              "            D[1] = C[1]",
-                              "        C[0] = D[1]",
-                              NULL};
-  expect_code(run_plain(read_lines("C: T.Buffer((16,), \"float32\")", anew), &output, 1), MS_RUN_UNWRITTEN,
+  const char *const allocated_again[] = {"for i in range(2):",
+                                         "    with T.sblock(\"b\"):",
+                                         "        vi = T.axis.spatial(2, i)",
+                                         "        D = T.sblock_alloc_buffer((4,))",
+                                         "        if vi == 0:",
+                                         "            D[1] = C[1]",
+                                         "        C[0] = D[1]",
+                                         NULL};
+  expect_code(run_plain(read_lines("C: T.Buffer((16,), \"float32\")", allocated_again), &output, 1), MS_RUN_UNWRITTEN,
               "element 0 of C is left a copy of what was never written");
   const char *const mended[] = {"D = T.alloc_buffer((4,))", "C[0] = D[1]", "C[0] = T.float32(2)", NULL};
   expect_ok(run_plain(read_lines("C: T.Buffer((16,), \"float32\")", mended), &output, 1));

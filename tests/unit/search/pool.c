@@ -40,7 +40,7 @@ static int set_up(void **state) {
   f->tiled = read_trace(TILED), f->refused = read_trace(REFUSED);
   for (uint32_t i = 0; i < JOBS; i++)
     f->jobs[i] =
-        (struct search_job){.trace = i % 10 == 9 ? f->refused : f->tiled, .seed = 7, .candidate = i, .draw_anew = true};
+        (struct search_job){.trace = i % 10 == 9 ? f->refused : f->tiled, .seed = 7, .candidate = i, .resample = true};
   *state = f;
   return 0;
 }

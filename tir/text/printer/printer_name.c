@@ -120,15 +120,15 @@ static void sanitize(char *text, const char *fallback, size_t size) {
   }
 }
 
-static uint32_t give(struct tir_printer *p, char *wish, uint32_t *owner) {
-  assert(*wish);
-  uint32_t base = slot_of(p, wish), slot = base, number = 0;
+static uint32_t give(struct tir_printer *p, char *wanted, uint32_t *owner) {
+  assert(*wanted);
+  uint32_t base = slot_of(p, wanted), slot = base, number = 0;
   if (p->used[slot].live) {
     char numbered[300];
     for (number = p->used[base].next;; number++) {
-      snprintf(numbered, sizeof numbered, "%.280s_%u", wish, number);
+      snprintf(numbered, sizeof numbered, "%.280s_%u", wanted, number);
       slot = slot_of(p, numbered);
-      base = slot_of(p, wish); /* the table may have grown */
+      base = slot_of(p, wanted); /* the table may have grown */
       slot = slot_of(p, numbered);
       if (!p->used[slot].live) break;
     }
@@ -154,18 +154,18 @@ void tir_printer_close(struct tir_printer *p, uint32_t mark) {
 
 const char *tir_name_var(struct tir_printer *p, tir_var v) {
   assert(v && v < p->ir->vars.count);
-  char wish[280];
-  tir_name_render(p->ir, p->ir->vars.at[v].name, wish, sizeof wish);
-  sanitize(wish, "v", sizeof wish);
-  return text_at(p, give(p, wish, &p->var_names[v]) - 1);
+  char wanted[280];
+  tir_name_render(p->ir, p->ir->vars.at[v].name, wanted, sizeof wanted);
+  sanitize(wanted, "v", sizeof wanted);
+  return text_at(p, give(p, wanted, &p->var_names[v]) - 1);
 }
 
 const char *tir_name_buffer(struct tir_printer *p, tir_buffer b) {
   assert(tir_is_buffer(p->ir, b));
-  char wish[280];
-  snprintf(wish, sizeof wish, "%s", tir_text(p->ir, p->ir->buffers.at[b].name));
-  sanitize(wish, "buffer", sizeof wish);
-  return text_at(p, give(p, wish, &p->buffer_names[b]) - 1);
+  char wanted[280];
+  snprintf(wanted, sizeof wanted, "%s", tir_text(p->ir, p->ir->buffers.at[b].name));
+  sanitize(wanted, "buffer", sizeof wanted);
+  return text_at(p, give(p, wanted, &p->buffer_names[b]) - 1);
 }
 
 bool tir_has_name(const struct tir_printer *p, tir_var v) { return p->var_names[v] != 0; }
