@@ -297,8 +297,10 @@ LLVMValueRef emit_call(struct emit *e, tir_expr call) {
     if (tir_type_lanes(t) < lanes) args[i] = emit_splat(e, args[i], lanes);
   }
   from = tir_type_with_lanes(from, lanes);
-  if (!strcmp(name, "isnan") && tir_type_is_float(from))
+  if (!strcmp(name, "isnan") && tir_type_is_float(from)) {
+    if (tir_type_is_short(from)) args[0] = emit_cast(e, args[0], from, TIR_TYPE(TIR_FLOAT, 32, lanes));
     return LLVMBuildFCmp(e->builder, LLVMRealUNO, args[0], args[0], "");
+  }
   if (!strcmp(name, "reinterpret")) return LLVMBuildBitCast(e->builder, args[0], emit_type(e, n.type), "");
   if (tir_type_is_float(n.type))
     value = elementary(e, name, n.type, args, n.count, tir_type_of(e->ir, operands[n.count - 1]));

@@ -19,8 +19,16 @@ static LLVMTypeRef scalar_type(struct emit *e, tir_type type) {
   }
 }
 
+/* LLVM compares widened bfloat16 as it was before, and loads what is left of a vector as it is, and where one lane is
+ * left, gives up: "Do not know how to soft promote this operator's operand". Such vectors are of bits; what is widened by
+ * its bits LLVM leaves alone. */
+static bool is_odd_bfloat(tir_type type) {
+  int lanes = tir_type_lanes(type);
+  return tir_type_code(type) == TIR_BFLOAT && (lanes & (lanes - 1));
+}
+
 LLVMTypeRef emit_type(struct emit *e, tir_type type) {
-  LLVMTypeRef scalar = scalar_type(e, type);
+  LLVMTypeRef scalar = is_odd_bfloat(type) ? LLVMInt16TypeInContext(e->context) : scalar_type(e, type);
   int lanes = tir_type_lanes(type);
   return lanes > 1 ? LLVMVectorType(scalar, (unsigned)lanes) : scalar;
 }
@@ -37,6 +45,8 @@ LLVMValueRef emit_int64(struct emit *e, int64_t value) {
 LLVMValueRef emit_splat(struct emit *e, LLVMValueRef scalar, int lanes) {
   assert(scalar && lanes > 0);
   if (lanes == 1) return scalar;
+  if (LLVMGetTypeKind(LLVMTypeOf(scalar)) == LLVMBFloatTypeKind && (lanes & (lanes - 1)))
+    scalar = LLVMBuildBitCast(e->builder, scalar, LLVMInt16TypeInContext(e->context), "");
   LLVMTypeRef vector = LLVMVectorType(LLVMTypeOf(scalar), (unsigned)lanes);
   LLVMTypeRef mask = LLVMVectorType(LLVMInt32TypeInContext(e->context), (unsigned)lanes);
   LLVMValueRef undefined = LLVMGetPoison(vector);
@@ -108,13 +118,6 @@ static bool rounds_to_bfloat(const struct jit_target *t) {
   return x86_has(t->x86, X86_AVXNECONVERT);
 }
 
-/* LLVM compares widened bfloat16 as it was before, and where one lane is left of a vector, gives up: "Do not know how
- * to soft promote this operator's operand". What is widened by its bits it leaves alone. */
-static bool is_odd_bfloat(tir_type type) {
-  int lanes = tir_type_lanes(type);
-  return tir_type_code(type) == TIR_BFLOAT && (lanes & (lanes - 1));
-}
-
 static LLVMValueRef widen_bfloat(struct emit *e, LLVMValueRef value, int lanes) {
   LLVMValueRef bits = LLVMBuildBitCast(e->builder, value, emit_type(e, TIR_TYPE(TIR_UINT, 16, lanes)), "");
   bits = LLVMBuildZExt(e->builder, bits, emit_type(e, TIR_TYPE(TIR_UINT, 32, lanes)), "");
@@ -131,6 +134,10 @@ LLVMValueRef emit_cast(struct emit *e, LLVMValueRef value, tir_type from, tir_ty
     value = widen_bfloat(e, value, tir_type_lanes(from));
     from = TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(from));
     if (from == to) return value;
+  }
+  if (is_odd_bfloat(to)) {
+    tir_type wide = TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(to));
+    return round_to_bfloat(e, emit_cast(e, value, from, wide), to);
   }
   if (truth && is_float(from))
     return LLVMBuildFCmp(e->builder, LLVMRealUNE, value, LLVMConstNull(LLVMTypeOf(value)), "");
