@@ -248,13 +248,11 @@ static bool loads_of(struct tir *ir, tir_block block, tir_buffer buffer) {
   return tir_any_own_expr(ir, block, loads, &buffer);
 }
 
-/* A block in it has an init of its own, and goes on with what that has not begun: regions do not say so. Nor that an
- * iteration around reduces in it: its init runs in the first of these alone. */
+/* A block in it has an init of its own, and goes on with what that has not begun: regions do not say so. */
 static bool inner_reads_from_before(struct tir *ir, tir_block block, tir_buffer buffer) {
   for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next(ir, s, block))
     if (tir_is(ir, s, TIR_BLOCK) && tir_stmt_at(ir, s)->first[TIR_INIT] &&
-        tir_has_region_of(ir, tir_block_at(ir, s)->writes, buffer) &&
-        (tir_reads_from_before(ir, s, buffer) || !tir_check_reduces_inside(ir, s, block, NULL)))
+        tir_has_region_of(ir, tir_block_at(ir, s)->writes, buffer) && tir_reads_from_before(ir, s, buffer))
       return true;
   return false;
 }

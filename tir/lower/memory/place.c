@@ -62,9 +62,10 @@ static bool writes_again(struct tir *ir, tir_block block, tir_buffer buffer, tir
   return !tir_detect_iter_map(ir, indices, rank, &v, 1, TIR_NONE, TIR_MAP_BIJECTIVE, true, NULL);
 }
 
-/* They may update one in place. */
-static bool updates_again(struct tir *ir, tir_block block, tir_buffer buffer, tir_var v) {
-  return writes_again(ir, block, buffer, v) && tir_reads_from_before(ir, block, buffer);
+/* They may update one in place, or the loop reduces in a block inside, whose init runs in the first of them alone. */
+static bool updates_again(struct tir *ir, tir_block block, tir_buffer buffer, tir_var v, tir_var of_loop) {
+  return writes_again(ir, block, buffer, v) &&
+         (tir_reads_from_before(ir, block, buffer) || tir_reduces_over(ir, block, of_loop));
 }
 
 /* No index of what the block writes names the iteration: it writes the same in all of them, where it runs. */
@@ -126,7 +127,7 @@ static bool carries(struct tir *ir, tir_block block, tir_buffer buffer, tir_loop
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
     struct tir_iter it = ir->iters.at[i];
     if (!tir_uses_var(ir, it.binding, v)) continue;
-    if (it.kind != TIR_SPATIAL || updates_again(ir, block, buffer, it.var)) return true;
+    if (it.kind != TIR_SPATIAL || updates_again(ir, block, buffer, it.var, v)) return true;
     elsewhere = elsewhere || !writes_the_same(ir, block, buffer, it.var);
     bound = true;
   }
