@@ -24,12 +24,14 @@ enum { MOST_LOOPS = 48 };
 #define COMBINE "instcombine<no-verify-fixpoint;max-iterations=1>"
 
 /* What kernels need of LLVM, in order. No passes between functions, since calls are few and large; no vectorizer of
- * straight-line code: that of 19.1.7 makes wrong code of unrolled conditional sums for AVX-512. */
+ * straight-line code: that of 19.1.7 makes wrong code of unrolled conditional sums for AVX-512. Addresses leave loops
+ * before they are simplified: under a condition as i == 0, 24 - i * 11 becomes `or disjoint`, which is an address for
+ * that value alone, but which the next licm of 19.1.7 takes for all of a loop, to keep in a register what it names. */
 static const struct {
   const char *name, *passes;
   bool dear; /* only where loops are few */
 } stages[] = {
-    {"scalars", "function(sroa,early-cse<memssa>,simplifycfg," COMBINE ",loop-mssa(licm))", false},
+    {"scalars", "function(sroa,early-cse<memssa>,simplifycfg,loop-mssa(licm)," COMBINE ",loop-mssa(licm))", false},
     {"write out", "function(loop(loop-unroll-full),sroa,early-cse<memssa>," COMBINE ")", true},
     {"memory", "function(gvn,jump-threading,correlated-propagation,simplifycfg,dse)", false},
     {"vectors", "function(loop-vectorize," COMBINE ",simplifycfg,loop-mssa(licm))", false},

@@ -20,8 +20,8 @@ static LLVMTypeRef scalar_type(struct emit *e, tir_type type) {
 }
 
 /* LLVM compares widened bfloat16 as it was before, and loads what is left of a vector as it is, and where one lane is
- * left, gives up: "Do not know how to soft promote this operator's operand". Such vectors are of bits; what is widened by
- * its bits LLVM leaves alone. */
+ * left, gives up: "Do not know how to soft promote this operator's operand". Such vectors are of bits; what is widened
+ * by its bits LLVM leaves alone. */
 static bool is_odd_bfloat(tir_type type) {
   int lanes = tir_type_lanes(type);
   return tir_type_code(type) == TIR_BFLOAT && (lanes & (lanes - 1));
