@@ -115,6 +115,7 @@ end
 function Limits:rate(target, source, again)
   local key = target.text .. ": " .. source.key
   if not self.known[key] or again then
+    if self.before then self.before() end
     local made = self.calls and source.call and self:call(target, source)
     self.known[key] = math.max(self.known[key] or 0, made and rate_of_call(made) or source.rate())
   end
@@ -198,9 +199,10 @@ end
 local function open(keeps_calls) return setmetatable({known = {}, calls = keeps_calls and {} or nil}, Limits) end
 
 -- What tuning takes (search/tune.lua): limit and unused. What is measured in vain, as a device that is lost, limits
--- nothing.
-local function for_tuning()
+-- nothing. before(): called before each thing that is measured, where it is given.
+local function for_tuning(before)
   local limits, list = open(), {}
+  limits.before = before
   function list.limit(func, target, again, traces)
     local ok, limit = pcall(limits.of, limits, func, target, again, traces)
     return ok and limit or nil

@@ -149,8 +149,9 @@ function codec.device_of(list)
   return device
 end
 
--- Those of candidates (jit/outcomes.def), of jobs that no worker can do, and of finalists.
-local OUTCOMES = {poison = true, retimed = true, ["not retimed"] = true}
+-- Those of candidates (jit/outcomes.def), of jobs that no worker can do, of those whose texts the server lacks, and of
+-- finalists.
+local OUTCOMES = {poison = true, lacking = true, retimed = true, ["not retimed"] = true}
 for _, text in ipairs(msched.outcomes) do OUTCOMES[text] = true end
 
 -- What is wrong with a result that was read; nil: nothing. hash: of the module that was sent.

@@ -113,14 +113,19 @@ function Coordinator:lacks_candidates() return self.capacity > 0 and #self.unsen
 function Coordinator:add(func)
   local text, intrinsics = func:script(), msched.intrinsics_text()
   local task = {func = func, workload = Queue.digest(text), intrinsics = "", best = 0, number = #self.tasks}
-  task.digest = task.workload
+  task.digest, task.texts = task.workload, {[task.workload] = text}
   self.tasks[#self.tasks + 1] = task
-  self.queue:put_text(task.workload, text)
   if intrinsics ~= "" then -- a module that calls one of a name is another where that is defined otherwise
     task.intrinsics, task.digest = Queue.digest(intrinsics), Queue.digest(text .. intrinsics)
-    self.queue:put_text(task.intrinsics, intrinsics)
+    task.texts[task.intrinsics] = intrinsics
   end
+  self:put_texts(task)
   return task.number
+end
+
+-- Puts a task's texts on the server, which may have lost them since.
+function Coordinator:put_texts(task)
+  for digest, text in pairs(task.texts) do self.queue:put_text(digest, text) end
 end
 
 function Coordinator:task_of(number) return assert(self.tasks[number + 1], "no task of the measurer's") end
@@ -213,6 +218,10 @@ function Coordinator:take(bytes)
   if not job then return end -- a second time, or of a run before
   self.sent[job.name], self.in_flight, self.came = nil, self.in_flight - 1, self.came + 1
   self.stored[#self.stored + 1] = job.name
+  if r.outcome == "lacking" then
+    self:tell_fault("worker %s: %s on the server: it is put there again", r.worker, r.reason)
+    self:put_texts(job.task)
+  end
   if job.traces then
     job.answer = r
     return
@@ -221,6 +230,9 @@ function Coordinator:take(bytes)
   if fault then
     self:tell_fault("worker %s: %s", r.worker, fault)
     return self:again(job, string.format("worker %s sent a result that is none: %s", r.worker, fault))
+  end
+  if r.outcome == "lacking" then
+    return self:again(job, string.format("worker %s found no text of it: %s", r.worker, r.reason))
   end
   if r.slow ~= "" then
     self:tell_fault("worker %s is too slow to take jobs: %s", r.worker, r.slow)
@@ -249,6 +261,9 @@ function Coordinator:look_after()
     local job = self.sent[names[i]]
     if bytes then self:take(bytes) elseif job and now - job.sent > AGAIN * self.LOOK then old[#old + 1] = job end
   end
+  local tasks = {}
+  for _, job in ipairs(old) do tasks[job.task] = true end
+  for task in pairs(tasks) do self:put_texts(task) end -- what lost the jobs may have lost these
   if #old > 0 then self:send(old) end
 end
 

@@ -1,6 +1,7 @@
 -- A connection to Redis that comes back: what is asked is asked again until it was answered, so that all that a fleet
 -- asks may be done twice. Errors are messages that name the server, without its password.
 local link = {FIRST = 2, PAUSE = 0.05} -- seconds until a server must be there; between the first attempts
+link.FIRST_ANSWER = 5 -- seconds that it has for its first answers
 
 local PATIENCE = 120 -- seconds in which one that was may be gone
 local ANSWER = 20 -- seconds for a reply, beside what a command blocks
@@ -15,6 +16,7 @@ local REMEDY = {
   READONLY = "; it is a copy of another server, which tuners and workers need",
   OOM = "; give the server more memory (maxmemory)",
   NOAUTH = "; give a password, by ?auth=FILE behind the address",
+  WRONGTYPE = "; another program has a key of this name: delete it, or use another database, redis://HOST/N",
 }
 local TLS_ALERT = 'got "\\x15"' -- the first byte that a server of TLS answers to anything else
 
@@ -87,23 +89,41 @@ Link.__index = Link
 -- patience: seconds in which a server that was there may be gone.
 function link.open(url, patience)
   local address = type(url) == "table" and url or link.parse(url)
-  local self = setmetatable({address = address, patience = patience or PATIENCE, connections = 0}, Link)
+  local self = setmetatable({address = address, patience = patience or PATIENCE, connections = 0, has_answered = false},
+                            Link)
   self:call("PING")
   return self
 end
 
+-- failed: what was raised last, so that who catches it knows that the server is at fault, and not what it worked on.
 local function fail(self, format, ...)
-  error(string.format("%s: %s", self.address.name, string.format(format, ...)), 0)
+  self.failed = string.format("%s: %s", self.address.name, string.format(format, ...))
+  error(self.failed, 0)
 end
 
-local function refusal(replies)
-  for _, r in ipairs(replies) do
-    if type(r) == "table" and r.error then return r.error end
+-- The first refusal, and the command that was refused.
+local function refusal(replies, commands)
+  for i, r in ipairs(replies) do
+    if type(r) == "table" and r.error then return r.error, commands[i] end
   end
 end
 local function passes(text) return text and PASSING[text:match "^%u+"] end
+
+-- The key that a command is about.
+local function key_of(command)
+  local name = command[1]
+  if name == "EVAL" then return command[4] end
+  if name == "XGROUP" then return command[3] end
+  for i = 2, #command - 1 do if command[i] == "STREAMS" then return command[i + 1] end end
+  return command[2]
+end
+
 -- A refusal as it is said.
-local function said(text) return msched.visible(text:match "^[^\r\n]*") .. (REMEDY[text:match "^%u+"] or "") end
+local function said(text, command)
+  local key = text:find "^WRONGTYPE" and key_of(command) or nil
+  return (key and msched.visible(key) .. ": " or "") .. msched.visible(text:match "^[^\r\n]*")
+    .. (REMEDY[text:match "^%u+"] or "")
+end
 
 -- What a new connection begins with.
 local function greeting(address)
@@ -116,31 +136,37 @@ local function greeting(address)
   return list
 end
 
+-- Seconds that the server has for a reply.
+local function time_to_answer(self)
+  return self.last and 1 or self.has_answered and ANSWER or math.min(ANSWER, link.FIRST_ANSWER)
+end
+
 -- A connection; or nil, a kind and why.
 local function connect(self)
   local redis, why = msched.redis(self.address.host, self.address.port, link.FIRST, self.last)
   if not redis then return nil, msched.interrupted() and "interrupted" or "lost", why end
   local commands = greeting(self.address)
-  local replies, kind, message = redis:ask(ANSWER, commands, self.last)
+  local replies, kind, message = redis:ask(time_to_answer(self), commands, self.last)
   if not replies then return nil, kind, message end
   if misfit(commands, replies) then return nil, "nonsense", "a greeting is not answered as Redis does" end
-  local refused = refusal(replies)
+  local refused, command = refusal(replies, commands)
   if passes(refused) then return nil, "lost", refused end
-  if refused then fail(self, "%s", said(refused)) end
+  if refused then fail(self, "%s", said(refused, command)) end
   self.redis, self.connections = redis, self.connections + 1
   return redis
 end
 
-local function attempt(self, commands, seconds)
+-- The replies; or nil, a kind and why. blocks: seconds that one may block.
+local function attempt(self, commands, blocks)
   if not self.redis or not self.redis:is_open() then
     local redis, kind, why = connect(self)
     if not redis then return nil, kind, why end
   end
-  local replies, kind, why = self.redis:ask(self.last and 1 or seconds, commands, self.last)
+  local replies, kind, why = self.redis:ask(time_to_answer(self) + (self.last and 0 or blocks), commands, self.last)
   if not replies then return nil, kind, why end
   local other = misfit(commands, replies)
   if other then return nil, "nonsense", string.format("%s is not answered as Redis does", other) end
-  local refused = refusal(replies)
+  local refused = refusal(replies, commands)
   if passes(refused) then return nil, "lost", refused end
   return replies
 end
@@ -150,17 +176,20 @@ end
 function Link:run(commands, blocks, large)
   local gone, pause = nil, link.PAUSE
   while true do
-    local replies, kind, why = attempt(self, commands, ANSWER + (blocks or 0))
-    if replies then return replies end
+    local began = msched.clock()
+    local replies, kind, why = attempt(self, commands, blocks or 0)
+    if replies then
+      self.has_answered, self.failed = true, nil
+      return replies
+    end
     if kind == "interrupted" then error("interrupted", 0) end
     if kind == "large" and large then return false end
     if kind == "nonsense" or kind == "large" then
       fail(self, "what answers there is no Redis, or a reply is out of bounds: %s%s", msched.visible(why),
            why:find(TLS_ALERT, 1, true) and "; it speaks TLS, which a tunnel does" or "")
     end
-    local now = msched.clock()
-    gone = gone or now
-    if now - gone >= (self.connections == 0 and link.FIRST or self.patience) then
+    gone = gone or began
+    if msched.clock() - gone >= (self.has_answered and self.patience or link.FIRST) then
       fail(self, "no Redis answers there: %s", msched.visible(why))
     end
     msched.sleep(pause)
@@ -168,18 +197,21 @@ function Link:run(commands, blocks, large)
   end
 end
 
+-- Raises what the server said as it refused a command.
+function Link:raise(text, command) fail(self, "%s", said(text, command)) end
+
 -- The reply to one; a refusal is raised.
 function Link:call(...)
   local reply = self:run({{...}})[1]
-  if type(reply) == "table" and reply.error then fail(self, "%s", said(reply.error)) end
+  if type(reply) == "table" and reply.error then self:raise(reply.error, {...}) end
   return reply
 end
 
 -- The replies to commands, none of which may be refused.
 function Link:all(commands, blocks)
   local replies = self:run(commands, blocks)
-  local refused = refusal(replies)
-  if refused then fail(self, "%s", said(refused)) end
+  local refused, command = refusal(replies, commands)
+  if refused then self:raise(refused, command) end
   return replies
 end
 

@@ -15,7 +15,7 @@ local codec = msched.load "search.fleet.codec"
 
 -- PROTOCOL: of the keys and of who says what when; raised when that changes, so that who speaks the old one is in
 -- another queue.
-local Queue = {GROUP = "workers", PROTOCOL = 2, DELIVERIES = 3}
+local Queue = {GROUP = "workers", PROTOCOL = 3, DELIVERIES = 3}
 Queue.__index = Queue
 
 local KEPT, TAKEN, REPLIES, DAY = 86400, 60, 10000, 86400 -- seconds; results in a reply stream
@@ -58,9 +58,10 @@ function Queue:make()
 end
 
 function Queue:make_group(stream)
-  local reply = self.link:run({{"XGROUP", "CREATE", stream, Queue.GROUP, "0", "MKSTREAM"}})[1]
+  local command = {"XGROUP", "CREATE", stream, Queue.GROUP, "0", "MKSTREAM"}
+  local reply = self.link:run({command})[1]
   if type(reply) == "table" and reply.error and not reply.error:find "^BUSYGROUP" then
-    error(string.format("%s: %s", self.link.address.name, msched.visible(reply.error)), 0)
+    self.link:raise(reply.error, command)
   end
 end
 
@@ -86,14 +87,20 @@ function Queue:put_text(digest, text)
   self.link:all {{"SET", self:key("text", digest), text, "EX", 7 * DAY}}
 end
 
--- The text; or nil, and why there is none.
+-- The text; or nil, why there is none, and whether the server lacks it: a tuner can put it there again.
 function Queue:text(digest)
   local key = self:key("text", digest)
-  local length = self.link:call("STRLEN", key)
-  if length == 0 then return nil, "is not there" end
-  if length > LONGEST_TEXT then return nil, string.format("has %d bytes; %d are the most", length, LONGEST_TEXT) end
+  local length = self.link:run({{"STRLEN", key}})[1]
+  if type(length) == "table" then
+    if not length.error:find "^WRONGTYPE" then self.link:raise(length.error, {"STRLEN", key}) end
+    return nil, "is no text", true
+  end
+  if length == 0 then return nil, "is not there", true end
+  if length > LONGEST_TEXT then
+    return nil, string.format("has %d bytes; %d are the most", length, LONGEST_TEXT), false
+  end
   local text = self.link:call("GET", key)
-  if not text or Queue.digest(text) ~= digest then return nil, "is another than its name says" end
+  if not text or Queue.digest(text) ~= digest then return nil, "is another than its name says", true end
   return text
 end
 
@@ -170,9 +177,7 @@ function Queue:take(worker, most, wait)
   local replies = self.link:run({command}, wait, true)
   local reply = replies and replies[1] -- what is out of bounds is this worker's now: recover sees to it
   if type(reply) == "table" and reply.error then
-    if not reply.error:find "^NOGROUP" then
-      error(string.format("%s: %s", self.link.address.name, msched.visible(reply.error)), 0)
-    end
+    if not reply.error:find "^NOGROUP" then self.link:raise(reply.error, command) end
     self:make() -- the server lost them
     self:make_group(self:key("to", worker))
     return {}

@@ -4,6 +4,7 @@ local check, link, Queue = msched.load "search.fleet.check", msched.load "search
 local status = {}
 
 local SHOWN = 20 -- poisoned jobs of a queue
+local PATIENCE = 5 -- seconds that a server may be gone: somebody waits
 
 local function poison_of(queue)
   local reply, list = queue.link:call("HGETALL", queue:key "poison"), {}
@@ -75,7 +76,7 @@ function status.lines(list)
 end
 
 function status.of(url)
-  local server = link.open(url)
+  local server = link.open(url, PATIENCE)
   local list = status.read(server)
   server:close()
   return list

@@ -1,5 +1,5 @@
 /* A server that is no Redis: says its port, then gives each connection the same answer, whatever it is asked.
- * usage: answering garbage | list | deep | number | closed | refused | long | tls */
+ * usage: answering garbage | list | deep | number | closed | silent | refused | long | tls */
 #define _GNU_SOURCE
 #include <netinet/in.h>
 #include <signal.h>
@@ -19,6 +19,7 @@ static const struct {
                {"deep", "*1\r\n", 1000},
                {"number", ":12345678901234567890123456789\r\n", 1},
                {"closed", "", 0},
+               {"silent", "", 1},
                {"refused", "-NOPERM this user has no permissions to run the command\033[2J\r\n", 1},
                {"long", "$1000000000\r\n", 1},
                {"tls", "\x15\x03\x03", 1}}; /* the beginning of an alert, as OpenSSL's server has it */

@@ -27,7 +27,7 @@ one_message() { # what, pattern, command…
 }
 
 # ---- Who is no Redis
-for kind in garbage list deep number refused long tls; do
+for kind in garbage list deep number refused long tls closed silent; do
   "$answering" $kind >"$work/port" &
   server=$!
   until [ -s "$work/port" ]; do sleep 0.02; done
@@ -35,6 +35,8 @@ for kind in garbage list deep number refused long tls; do
   case $kind in
   refused) pattern='NOPERM this user' ;;
   tls) pattern='.*; it speaks TLS, which a tunnel does$' ;;
+  closed) pattern='no Redis answers there: the connection was closed$' ;;
+  silent) pattern='no Redis answers there: it does not answer in time$' ;;
   *) pattern='what answers there is no Redis, or a reply is out of bounds: ' ;;
   esac
   one_message "fleet, $kind" "^msched fleet: $url/0: $pattern" "$msched" fleet "$url"
