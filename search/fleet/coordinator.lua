@@ -13,6 +13,7 @@ local SAY, AGAIN = 1, 3 -- seconds between its own signs of life; looks until a 
 local TRIES = 8 -- of a job whose results do not count, as those of a worker that is too slow and takes jobs
 local RETIMING = 60 -- seconds that a worker has for finalists, besides what they take
 local UNANSWERED = 3 -- workers that may fail to time finalists again
+local MOST_CAPACITY, MOST_RATE = 65, 1000 -- jobs that a worker is believed to take, and to do in a second
 
 -- ---- The queue ---------------------------------------------------------------------------------------------------
 
@@ -86,7 +87,10 @@ function Coordinator:look()
   local now = msched.clock()
   self.workers, self.looked, self.capacity, self.rate = self.queue:who "workers", now, 0, 0
   for _, w in ipairs(self.workers) do
-    if w.alive and w.slow == "" then self.capacity, self.rate = self.capacity + w.capacity, self.rate + w.rate end
+    if w.alive and w.slow == "" then
+      self.capacity = self.capacity + math.min(w.capacity, MOST_CAPACITY)
+      self.rate = self.rate + math.min(w.rate, MOST_RATE)
+    end
   end
   if self.capacity == 0 and now - self.started > self.LOOK then self:say_nobody() end
 end
@@ -163,7 +167,7 @@ function Coordinator:send(jobs)
     if not self.sent[job.name] then self.in_flight = self.in_flight + 1 end
     self.sent[job.name], job.sent = job, now
   end
-  for _, bytes in ipairs(self.queue:submit(list)) do if bytes then self:take(bytes) end end
+  for i, bytes in ipairs(self.queue:submit(list)) do if bytes then self:take(bytes, list[i].name) end end
 end
 
 function Coordinator:flush()
@@ -191,10 +195,30 @@ local function result_of(r, job)
           reason = r.reason, device = codec.device_of(r.device), worker = r.worker, limit = codec.limit_of(r)}
 end
 
--- A job once more, under another name: its result is not taken.
-function Coordinator:again(job, why)
+-- What a worker was asked for by name and has not answered.
+local function asked_of(self, name)
+  local count = 0
+  for _, job in pairs(self.sent) do if job.to == name then count = count + 1 end end
+  return count
+end
+
+-- A live worker that takes jobs and is trusted, which has been asked for fewest by name, other than one; nil: there is
+-- none.
+local function choose_for(self, other)
+  local found, least
+  for _, w in ipairs(self.workers) do
+    local asked = w.alive and w.slow == "" and w.name ~= other and not self.liars[w.name] and asked_of(self, w.name)
+    if asked and (not found or asked < least) then found, least = w.name, asked end
+  end
+  return found
+end
+
+-- A job once more, under another name: its result is not taken. by: the worker that gave it; another gets it, for that
+-- one may be the first to take whatever is sent to all.
+function Coordinator:again(job, why, by)
   job.tries = job.tries + 1
   if job.tries < TRIES then
+    job.to = choose_for(self, by)
     job.name = string.format("%s.%s.%d", job.task.digest, job.hash, job.tries)
     table.insert(self.unsent, 1, job)
     return
@@ -210,13 +234,21 @@ function Coordinator:note_reference(task, r)
   if r.remark ~= "" then task.remark = r.remark end
 end
 
--- Takes the result of a job that was sent, once.
-function Coordinator:take(bytes)
+-- Takes the result of a job that was sent, once. name: of the job that it was kept for, where that is known: what is no
+-- result of it stays in its place, so that the job is sent by another name.
+function Coordinator:take(bytes, name)
   local r, why = codec.read_result(bytes)
-  local job = r and self.sent[r.name]
-  if not r then return self:tell_fault("a result that is none came: %s", why) end
+  if r and name and r.name ~= name then r, why = nil, "it is of another job" end
+  local job = self.sent[r and r.name or name]
+  if not r then self:tell_fault("a result that is none came: %s", why) end
   if not job then return end -- a second time, or of a run before
+  assert(job.name == (name or r.name) and self.in_flight > 0)
   self.sent[job.name], self.in_flight, self.came = nil, self.in_flight - 1, self.came + 1
+  if not r and job.traces then
+    job.answer = {outcome = "none"}
+    return
+  end
+  if not r then return self:again(job, "its result was none: " .. why) end
   self.stored[#self.stored + 1] = job.name
   if r.outcome == "lacking" then
     self:tell_fault("worker %s: %s on the server: it is put there again", r.worker, r.reason)
@@ -229,17 +261,17 @@ function Coordinator:take(bytes)
   local fault = codec.fault_of(r, job.hash)
   if fault then
     self:tell_fault("worker %s: %s", r.worker, fault)
-    return self:again(job, string.format("worker %s sent a result that is none: %s", r.worker, fault))
+    return self:again(job, string.format("worker %s sent a result that is none: %s", r.worker, fault), r.worker)
   end
   if r.outcome == "lacking" then
-    return self:again(job, string.format("worker %s found no text of it: %s", r.worker, r.reason))
+    return self:again(job, string.format("worker %s found no text of it: %s", r.worker, r.reason), r.worker)
   end
   if r.slow ~= "" then
     self:tell_fault("worker %s is too slow to take jobs: %s", r.worker, r.slow)
-    return self:again(job, string.format("worker %s was too slow to take it: %s", r.worker, r.slow))
+    return self:again(job, string.format("worker %s was too slow to take it: %s", r.worker, r.slow), r.worker)
   end
   if self.liars[r.worker] then
-    return self:again(job, string.format("the times of worker %s are not confirmed by others", r.worker))
+    return self:again(job, string.format("the times of worker %s are not confirmed by others", r.worker), r.worker)
   end
   self:note_reference(job.task, r)
   for _, each in ipairs {job, table.unpack(job.others or {})} do self.ready[#self.ready + 1] = result_of(r, each) end
@@ -251,6 +283,11 @@ function Coordinator:tell_fault(...)
   if self.faults <= 5 then self:tell(...) end
 end
 
+function Coordinator:lives(name)
+  for _, w in ipairs(self.workers) do if w.name == name then return w.alive end end
+  return false
+end
+
 -- What came to nothing, or whose result was taken by another run's reply: all that is waited for is asked for again.
 function Coordinator:look_after()
   local names, old, now = {}, {}, msched.clock()
@@ -259,10 +296,13 @@ function Coordinator:look_after()
   end
   for i, bytes in ipairs(self.queue:results(names)) do
     local job = self.sent[names[i]]
-    if bytes then self:take(bytes) elseif job and now - job.sent > AGAIN * self.LOOK then old[#old + 1] = job end
+    if bytes then self:take(bytes, names[i]) elseif job and now - job.sent > AGAIN * self.LOOK then old[#old + 1] = job end
   end
   local tasks = {}
-  for _, job in ipairs(old) do tasks[job.task] = true end
+  for _, job in ipairs(old) do
+    tasks[job.task] = true
+    if job.to and not job.traces and not self:lives(job.to) then job.to = choose_for(self, job.to) end
+  end
   for task in pairs(tasks) do self:put_texts(task) end -- what lost the jobs may have lost these
   if #old > 0 then self:send(old) end
 end
@@ -310,13 +350,6 @@ function Coordinator:waiting()
 end
 
 -- ---- Finalists ---------------------------------------------------------------------------------------------------
-
--- Finalists of other functions that a worker was asked for and has not timed.
-local function asked_of(self, name)
-  local count = 0
-  for _, job in pairs(self.sent) do if job.to == name then count = count + 1 end end
-  return count
-end
 
 -- A live worker that has not been asked yet: one that measured none of these, where there is any; else who has fewest
 -- of others to time, and then of these measured fewest.
@@ -422,10 +455,7 @@ end
 
 -- Whether the worker that was asked may still answer.
 local function may_answer(self, job)
-  for _, w in ipairs(self.workers) do
-    if w.name == job.to and w.alive then return msched.clock() - job.sent < RETIMING + 4 * job.seconds * #job.traces end
-  end
-  return false
+  return self:lives(job.to) and msched.clock() - job.sent < RETIMING + 4 * job.seconds * #job.traces
 end
 
 -- What came of the finalists by now; nil: it is not there yet; false: nobody could time them.

@@ -20,6 +20,7 @@ Queue.__index = Queue
 
 local KEPT, TAKEN, REPLIES, DAY = 86400, 60, 10000, 86400 -- seconds; results in a reply stream
 local LONGEST_TEXT = 8 << 20 -- bytes of a workload
+local MOST_AT_ONCE = 1000 -- keys of a command, jobs of a call: a large fleet has more
 
 -- Seconds after which a worker that says nothing is dead: MSCHED_FLEET_LEASE, for tests.
 Queue.lease = math.max(tonumber(os.getenv "MSCHED_FLEET_LEASE") or 5, 0.2)
@@ -46,6 +47,27 @@ end
 -- One that others have made.
 function Queue.known(link, id, about)
   return setmetatable({link = link, id = id, device = about.device, versions = about.versions}, Queue)
+end
+
+-- What f gives of the parts of a list, joined.
+local function by_parts(list, f)
+  local all = {}
+  for first = 1, #list, MOST_AT_ONCE do
+    local part = table.move(list, first, math.min(first + MOST_AT_ONCE - 1, #list), 1, {})
+    local given = f(part)
+    assert(given == nil or #given == #part, "a reply for each of a part")
+    table.move(given or {}, 1, given and #given or 0, #all + 1, all)
+  end
+  return all
+end
+
+-- The values of keys, by place; false where there is none.
+local function values_of(self, keys)
+  return by_parts(keys, function(part)
+    local reply = self.link:call("MGET", table.unpack(part))
+    assert(#reply == #part) -- replies.lua sees to it
+    return reply
+  end)
 end
 
 function Queue:key(...) return string.format("msched:{%s}:%s", self.id, table.concat({...}, ":")) end
@@ -123,7 +145,7 @@ function Queue:submit(jobs)
     commands[i] = {"EVAL", SUBMIT, 3, j.to and self:key("to", j.to) or self:key "jobs", self:key "open",
                    self:key("result", j.name), j.name, j.bytes}
   end
-  return #commands > 0 and self.link:all(commands) or {}
+  return by_parts(commands, function(part) return self.link:all(part) end)
 end
 
 -- Results that came in a reply stream after a place: a list of texts, and the place behind them. Waits so many seconds.
@@ -141,16 +163,16 @@ end
 
 -- Results by names of jobs: false where there is none.
 function Queue:results(names)
-  local command = {"MGET"}
-  for i, name in ipairs(names) do command[i + 1] = self:key("result", name) end
-  return #names > 0 and self.link:call(table.unpack(command)) or {}
+  local keys = {}
+  for i, name in ipairs(names) do keys[i] = self:key("result", name) end
+  return values_of(self, keys)
 end
 
 -- The results were put into a store: they stay a little for other tuners that wait for them.
 function Queue:taken(names)
   local commands = {}
   for i, name in ipairs(names) do commands[i] = {"EXPIRE", self:key("result", name), TAKEN} end
-  if #commands > 0 then self.link:all(commands) end
+  by_parts(commands, function(part) return self.link:all(part) end)
 end
 
 -- ---- Workers -----------------------------------------------------------------------------------------------------
@@ -339,15 +361,15 @@ end
 
 -- Workers or tuners, in the order of names, with alive = whether they live.
 function Queue:who(kind)
-  local reply, list, command = self.link:call("HGETALL", self:key(kind)), {}, {"MGET"}
+  local reply, list, keys = self.link:call("HGETALL", self:key(kind)), {}, {}
   for i = 1, #reply - 1, 2 do
     local about = codec.read_worker(reply[i + 1])
     if about and about.name == reply[i] then
       list[#list + 1] = about
-      command[#command + 1] = self:key("alive", kind, about.name)
+      keys[#keys + 1] = self:key("alive", kind, about.name)
     end
   end
-  local alive = #list > 0 and self.link:call(table.unpack(command)) or {}
+  local alive = values_of(self, keys)
   for i, about in ipairs(list) do about.alive = alive[i] and true or false end
   table.sort(list, function(a, b) return a.name < b.name end)
   return list

@@ -35,9 +35,12 @@ local is_pending = list_of(record_of(is_text, is_text, is_number, is_number))
 local forms = {
   PING = is_text, SELECT = is_text, AUTH = is_text, MULTI = is_text, EXEC = or_nothing(is_list),
   GET = is_text_or_nothing, HGET = is_text_or_nothing, SET = is_text_or_nothing, EVAL = is_text_or_nothing,
-  STRLEN = is_number, XLEN = is_number, XADD = is_text, HGETALL = list_of(is_text), MGET = list_of(is_text_or_nothing),
+  STRLEN = is_number, XLEN = is_number, XADD = is_text, HGETALL = list_of(is_text),
   XREAD = is_streams, XREADGROUP = is_streams, XCLAIM = is_list, XAUTOCLAIM = record_of(is_text, is_list),
 }
+
+-- A value, or nothing, for each key.
+function forms.MGET(r, command) return list_of(is_text_or_nothing)(r) and #r == #command - 1 end
 
 -- A summary, or what of it is pending.
 function forms.XPENDING(r, command) return (#command > 3 and is_pending or record_of(is_number))(r) end

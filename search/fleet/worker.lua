@@ -242,6 +242,9 @@ function Worker:read(job)
           and read.reference_timeout <= MOST_TIMEOUT) then
     error(string.format("its time limits are not above 0 and at most %d s", MOST_TIMEOUT), 0)
   end
+  if read.best ~= 0 and msched.record_fault {seconds = read.best} then
+    error(string.format("its best time is none: %g s", read.best), 0)
+  end
   job.read = read
   job.traces = {}
   for i, bytes in ipairs(read.traces) do job.traces[i] = msched.read_trace(bytes) end

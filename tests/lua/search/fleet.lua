@@ -54,7 +54,7 @@ local misfit = ms.load "search.fleet.replies".misfit
 for _, case in ipairs {
   {{"GET", "k"}, {"x", false}, {5, {}, {"x"}}}, {{"SET", "k", "v", "NX"}, {"OK", false}, {1, {"OK"}}},
   {{"HGETALL", "k"}, {{}, {"a", "b"}}, {false, 1, "x", {1, 2}, {{}}}},
-  {{"MGET", "a", "b"}, {{"x", false}, {}}, {false, {1}, {{}}, "x"}},
+  {{"MGET", "a", "b"}, {{"x", false}}, {false, {}, {"x"}, {"x", 1}, {"x", {}}, {"x", "y", "z"}, "x"}},
   {{"STRLEN", "k"}, {0, 1 << 40}, {"0", false, {}}}, {{"XLEN", "k"}, {0}, {"0", false, {}}},
   {{"EVAL", "", 0}, {"x", false}, {1, {}}},
   {{"XREAD"}, {false, {}, {{"s", {}}}, {{"s", {{"1-1", {"r", "x"}}}}}},
@@ -331,6 +331,7 @@ bad("are the most", job {name = "long", traces = {("x"):rep((4 << 20) + 1)}})
 bad("neither a candidate nor finalists", job {name = "k", kind = "shell"})
 bad("neither a candidate nor finalists", job {name = "two", traces = {"", ""}})
 bad("time limits", job {name = "limits", run_timeout = 1e6})
+for n, best in ipairs {math.huge, 5e-324} do bad("its best time is none", job {name = "best" .. n, best = best}) end
 bad("its workload is not there", job {name = "none", workload = "0000000000000000"})
 bad("its text of intrinsics is not there", job {name = "bare", intrinsics = "0000000000000000"})
 do
@@ -461,6 +462,75 @@ assert(times_of(serve(c, workers)) == expected and spoilt == 3)
 local faults = 0
 for text in function() return c:waiting() end do if text:find "^worker w: " then faults = faults + 1 end end
 assert(faults == 3)
+
+-- What is kept under a job's name and is no result of it: another's, or nothing that can be read. The job is sent by
+-- another name, to a worker by its name. Before it is sent, and while it is waited for.
+for _, early in ipairs {true, false} do
+  memory.flush()
+  workers = two()
+  c = tuner()
+  local digest = c:task_of(c:add(func)).digest
+  local function spoil()
+    for n, text in ipairs {"garbage", codec.write_result {name = "x", outcome = "measured"}, "", ("x"):rep(5000)} do
+      c.link:call("SET", c.queue:key("result", string.format("%s.%s", digest, hashes[n])), text)
+    end
+  end
+  if early then spoil() end
+  assert(times_of(serve(c, workers, function(n)
+    if n == 0 and not early then spoil() end
+  end)) == expected)
+end
+
+-- One whose results are put aside is the first to take what is sent to all: candidates go to others by name. Where
+-- there is no other, they fail, with the reason.
+for _, others in ipairs {true, false} do
+  memory.flush()
+  workers = two()
+  local liar = workers.a
+  liar.simulate = 0
+  if not others then workers.b = nil end
+  c = tuner()
+  c.liars.a = "said so"
+  local got_ = serve(c, {liar, liar, liar, workers.b})
+  for _, r in ipairs(got_) do
+    assert(others and r.measured and r.worker == "b" or not others and r.outcome == "crashed", r.reason)
+    assert(others or r.reason:find "the times of worker a are not confirmed by others")
+  end
+  assert(not others or times_of(got_) == expected)
+end
+-- one that was asked by name and dies: another is asked
+memory.flush()
+workers = two()
+c = tuner()
+task = c:add(func)
+c:look()
+c:submit(task, 1, traces[1], hashes[1])
+c:again(table.remove(c.unsent), "", "b")
+assert(c.unsent[1].to == "a")
+workers.a = nil
+repeat
+  workers.b:step()
+  r = c:next(0.001)
+until r
+assert(r.measured and r.worker == "b")
+
+-- What workers say of themselves is bounded: how much is sent ahead, too. There may be more than a command has words.
+memory.flush()
+c = tuner()
+local about = worker("boast"):about()
+about.capacity, about.rate = math.maxinteger, math.huge
+c.link:all(c.queue:say("workers", about))
+c:look()
+assert(c:window() == 3000 and c.capacity == 65)
+for n = 1, 4500 do
+  about.name = "w" .. n
+  c.link:call("HSET", c.queue:key "workers", about.name, codec.write_worker(about))
+end
+assert(#c.queue:who "workers" == 4501 and #status.of("redis://memory")[1].workers == 4501)
+local many, sent_ = {}, {}
+for n = 1, 4500 do many[n], sent_[n] = "h" .. n, {name = "h" .. n, bytes = "garbage"} end
+assert(#c.queue:submit(sent_) == 4500 and #c.queue:results(many) == 4500)
+c.queue:taken(many)
 
 -- ---- Finalists
 memory.flush()

@@ -217,7 +217,7 @@ Connection.__index = Connection
 function memory.connect() return setmetatable({open = true}, Connection) end
 function Connection:is_open() return self.open end
 function Connection:close() self.open = false end
-local MOST = 16 << 20
+local MOST, MOST_COMMANDS, MOST_WORDS = 16 << 20, 4096, 4096 -- as bind_redis.c has them
 local function size_of(reply)
   if type(reply) ~= "table" then return #tostring(reply) end
   local size = 0
@@ -226,9 +226,11 @@ local function size_of(reply)
 end
 function Connection:ask(_, commands)
   local replies = {}
+  assert(#commands <= MOST_COMMANDS)
   memory.asked = memory.asked + 1
   for i, c in ipairs(commands) do
     memory.commands = memory.commands + 1
+    assert(#c <= MOST_WORDS)
     replies[i] = assert(run[c[1]], c[1])(table.unpack(c, 2))
     if size_of(replies[i]) > MOST then
       self.open = false
