@@ -296,7 +296,8 @@ function Coordinator:look_after()
   end
   for i, bytes in ipairs(self.queue:results(names)) do
     local job = self.sent[names[i]]
-    if bytes then self:take(bytes, names[i]) elseif job and now - job.sent > AGAIN * self.LOOK then old[#old + 1] = job end
+    if bytes then self:take(bytes, names[i])
+    elseif job and now - job.sent > AGAIN * self.LOOK then old[#old + 1] = job end
   end
   local tasks = {}
   for _, job in ipairs(old) do
