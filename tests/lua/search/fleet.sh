@@ -35,7 +35,7 @@ for kind in garbage list deep number refused long tls closed silent; do
   case $kind in
   refused) pattern='NOPERM this user' ;;
   tls) pattern='.*; it speaks TLS, which a tunnel does$' ;;
-  closed) pattern='no Redis answers there: the connection was closed$' ;;
+  closed) pattern='no Redis answers there: (the connection was closed|Connection reset by peer)$' ;;
   silent) pattern='no Redis answers there: it does not answer in time$' ;;
   *) pattern='what answers there is no Redis, or a reply is out of bounds: ' ;;
   esac
