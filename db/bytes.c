@@ -40,6 +40,7 @@ void bytes_put_number(struct byte_writer *w, uint64_t n) {
   size_t size = 0;
   do bytes[size++] = (uint8_t)((n & 127) | (n > 127 ? 128 : 0));
   while (n >>= 7);
+  assert(size <= sizeof bytes);
   bytes_put(w, bytes, size);
 }
 

@@ -168,6 +168,7 @@ static bool write_intrinsic(void *data, const db_id *id, const char *text) {
 }
 
 static void put_record(struct writing *w, const struct db_record *r, const char *trace) {
+  assert((unsigned)r->status <= DB_UNMEASURED && r->target && r->reason && r->versions && trace);
   char id[DB_ID_TEXT], workload[DB_ID_TEXT], hash[20];
   db_id_text(&r->id, id);
   db_id_text(&r->workload, workload);

@@ -22,6 +22,7 @@ size_t db_fact_bytes(const struct db_fact *f) {
 void db_write_fact(const struct db_fact *f, uint8_t *out) {
   size_t name = strlen(f->name) + 1;
   memcpy(out, f->name, name);
+  assert(f->kind >= 0 && (size_t)f->kind < sizeof LETTERS && LETTERS[f->kind]);
   out[name] = (uint8_t)LETTERS[f->kind];
   out += name + 1;
   if (f->kind == DB_TEXT) memcpy(out, f->text, strlen(f->text) + 1);
@@ -79,5 +80,6 @@ bool db_next_fact(const struct db_record *r, size_t *at, struct db_fact *out) {
   out->kind = (int)(letter - LETTERS);
   if (!read_value(kind + 1, end, out, &size)) return false;
   *at = (size_t)(kind + 1 - all) + size;
+  assert(*at <= r->fact_bytes);
   return true;
 }

@@ -258,6 +258,7 @@ static bool import_record(struct importing *m, const struct db_line *line) {
     m->why = line->why;
     return false;
   }
+  assert(line->trace_bytes); /* a form has a mark, whatever is in it */
   read_facts(object, &r);
   char wrong[DB_WRONG_TEXT];
   bool in_range = !db_find_wrong_number(&r, wrong) || bad(m, wrong);
@@ -329,6 +330,7 @@ bool db_import_json(struct db *db, FILE *in, const char *file, struct db_import 
     else
       import->refused++;
   }
+  assert(import->added + import->refused <= m.line); /* a line is taken, refused, or says nothing that is new */
   db_lines_free(lines);
   bool kept = end_batch(&m);
   db_group_free(m.group);

@@ -97,6 +97,7 @@ static bool read_string(struct reader *r, const char **out, size_t *length) {
   }
   *length = (size_t)(r->text - first);
   *r->text++ = 0;
+  assert((size_t)(r->text - r->json->texts) <= r->json->text_room);
   return ascii || vm_is_text(first, *length);
 }
 
@@ -229,6 +230,7 @@ bool db_json_read(struct db_json *json, const char *text, size_t length) {
   json->count = 0;
   struct reader r = {.json = json, .at = text, .end = text + length, .text = json->texts};
   if (!read_value(&r, "", 0)) return false;
+  assert(!r.depth && json->at->count == json->count - 1); /* the first holds all others */
   skip_space(&r);
   return r.at == r.end;
 }

@@ -84,6 +84,7 @@ static void free_line(struct db_line *line) {
 static void clear(struct block *b) {
   enum { MOST_VALUES = 256 };
   static const size_t MOST_ROOM = (size_t)1 << 14;
+  assert(!b->started && b->at <= b->count && b->count <= BLOCK); /* no thread reads it */
   for (uint32_t i = 0; i < b->count; i++) {
     struct db_line *line = &b->lines[i];
     free(line->trace);
@@ -133,6 +134,7 @@ static uint32_t count_cores(void) {
 }
 
 struct db_lines *db_lines_new(FILE *in) {
+  assert(in);
   struct db_lines *l = calloc(1, sizeof *l);
   if (!l || !(l->now = calloc(1, sizeof *l->now)) || !(l->next = calloc(1, sizeof *l->next))) abort();
   l->in = in;

@@ -92,6 +92,7 @@ static bool has_intrinsics(struct merging *m, const struct db_record *r) {
 
 /* Of a record that both have the later stays, and of two of one time the one that comes; a pin stays in any case. */
 static bool take(struct merging *m, struct db_record *r) {
+  assert(m->ok); /* after a write that failed no record comes */
   struct db_record old;
   int found = db_find_module(m->to, &r->workload, r->target, r->module_hash, r->versions, &old, NULL);
   if (found > 0 && old.when > r->when) {

@@ -36,7 +36,7 @@ static void put_list(struct byte_writer *w, const void *bytes, size_t size) {
 }
 
 size_t db_encode_record(const struct db_record *r, void **out) {
-  assert(out);
+  assert(out && r->target && r->versions && (r->trace || !r->trace_bytes));
   struct byte_writer w = {0};
   const char format = r->fact_bytes ? WITH_FACTS : r->intrinsic_bytes ? WITH_INTRINSICS : PLAIN;
   bytes_put(&w, MAGIC, sizeof MAGIC);
@@ -90,6 +90,7 @@ bool db_next_intrinsic(const struct db_record *r, size_t *at, db_id *id, const c
   memcpy(id->bytes, all + *at, sizeof id->bytes);
   *name = (const char *)text;
   *at = (size_t)(end + 1 - all);
+  assert(*at <= r->intrinsic_bytes);
   return true;
 }
 
@@ -158,6 +159,7 @@ static void big_endian(uint64_t value, uint8_t *out) {
 
 /* Doubles at or above 0 sort as their bits do. */
 void db_time_key(const struct db_record *r, uint8_t out[DB_TIME_KEY]) {
+  assert(r->target && out);
   uint64_t bits;
   double seconds = r->seconds;
   memcpy(&bits, &seconds, 8);

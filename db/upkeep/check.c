@@ -103,6 +103,7 @@ static void check_record(struct checking *c, MDB_val key, MDB_val value) {
     problem(c, DB_RECORD, key, wrong);
     return;
   }
+  assert(key.mv_size == sizeof r.id && !memcmp(&r.id, key.mv_data, sizeof r.id)); /* what is read has its own id */
   db_tally_add(c->tally, &r);
   db_time_key(&r, time);
   add_key(&c->kept, time, sizeof time);

@@ -25,6 +25,7 @@ struct filling {
 
 /* A commit that fails ends the transaction too. */
 static int end_part(struct filling *f) {
+  assert(f->txn && f->entries <= PART);
   MDB_txn *txn = f->txn;
   f->txn = NULL;
   f->entries = 0;

@@ -79,6 +79,7 @@ static bool delete_all(struct db *db, struct pruning *p, ms_error *err) {
   for (size_t i = 0; ok && i < p->ids.count; i += GROUP) {
     struct group g = {p->ids.at + i, p->ids.count - i < GROUP ? p->ids.count - i : GROUP, 0};
     ok = db_write_many(db, delete_group, &g, (uint32_t)g.count, 0, "deleting records", err);
+    assert(g.pinned <= g.count && g.pinned <= p->out->deleted);
     p->out->deleted -= g.pinned, p->out->kept += g.pinned;
   }
   return db_end_batch(db, ok ? err : NULL) && ok;
@@ -99,6 +100,7 @@ bool db_prune_task(struct db *db, const db_id *workload, const char *target, con
   code = db_end_read(db, txn, code);
   db_report_damage(db);
   bool ok = code ? db_failed(db, code, "reading records", err) : delete_all(db, &p, err);
+  assert(!ok || rule->dry || out->deleted <= p.ids.count);
   free(p.ids.at);
   return ok;
 }

@@ -102,6 +102,7 @@ static int compare_entries(const void *a, const void *b) {
 }
 
 static const struct entry *find(const struct repair *r, size_t count, char kind, const void *id) {
+  assert(count <= r->count);
   struct entry key = {.kind = kind};
   memcpy(key.id.bytes, id, sizeof key.id);
   return count ? bsearch(&key, r->entries, count, sizeof key, compare_entries) : NULL;
@@ -140,6 +141,7 @@ static void sort_first(struct repair *r, size_t count) {
 
 /* One entry each; of those that are found twice the first, which the walk found. */
 static void sort_entries(struct repair *r, size_t walked) {
+  assert(walked <= r->count);
   size_t kept = walked;
   sort_first(r, walked);
   for (size_t i = walked; i < r->count; i++)
@@ -236,6 +238,7 @@ static int insert_record(struct db *db, MDB_txn *txn, void *data) { return db_in
 
 static int insert_other(struct db *db, MDB_txn *txn, void *data) {
   const struct entry *e = data;
+  assert(!is_shared(e->kind) && e->kind != DB_RECORD); /* records are packed again, with parts of their own */
   MDB_val key = {sizeof(db_id), (void *)e->id.bytes}, value = e->value;
   db_unseal(e->kind, &key, &value);
   MDB_dbi table = e->kind == DB_WORKLOAD ? db->workloads : db->intrinsics;

@@ -64,6 +64,7 @@ bool db_take_place(int held, const char *made, const char *path, char **backup, 
   if (!take_rights(made, path, err) || !db_flush_file(made, err)) return false;
   if (!db_forget_old(held, path, err)) return false;
   if (backup && !keep_backup(path, backup, err)) return false;
+  assert(!backup || *backup); /* before the new file has the name, the old one has another */
   if (rename(made, path) == 0) return db_flush_folder(path, err);
   refuse(path, err);
   if (backup) {

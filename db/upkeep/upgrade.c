@@ -37,6 +37,7 @@ static bool find_older(struct db *db, struct older *o, ms_error *err) {
     if (db_unseal(DB_RECORD, &key, &inner) == DB_BROKEN || db_is_packed(inner.mv_data, inner.mv_size)) continue;
     if (!db_read_record(db_parts_of(db, txn, true), key, value, &r)) o->at[o->count++] = o->last;
   }
+  assert(o->count <= PART);
   o->more = !step;
   if (!code) db_cursor_close(&cursor);
   code = db_end_read(db, txn, code);
@@ -52,7 +53,8 @@ static int repack(struct db *db, MDB_txn *txn, void *data) {
   int code = db_get(db, txn, DB_RECORDS, &key, &value);
   if (code == MDB_NOTFOUND) return 0; /* another process has deleted it since */
   if (code || db_read_record(db_parts_of(db, txn, false), key, value, &r)) return code;
-  db_hold(db, &r); /* what is written may take the place of what was read */
+  assert(!memcmp(&r.id, id, sizeof *id)); /* it goes to its own place */
+  db_hold(db, &r);                        /* what is written may take the place of what was read */
   code = db_pack_record(db, txn, &r, &bytes, &size);
   if (!code) code = db_put_sealed(txn, db->records, DB_RECORD, id, bytes, size);
   free(bytes);
@@ -92,8 +94,12 @@ static int read_keys(MDB_txn *txn, MDB_dbi table, struct keys *out) {
   if (code) return code;
   *out = (struct keys){malloc((stat.ms_entries + 1) * sizeof *out->at), calloc(stat.ms_entries + 1, 1), 0};
   if (!out->at || !out->used) abort();
-  while (!(code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)))
-    if (key.mv_size == sizeof *out->at) memcpy(out->at[out->count++].bytes, key.mv_data, sizeof *out->at);
+  while (!(code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT))) {
+    if (key.mv_size != sizeof *out->at) continue;
+    assert(out->count < stat.ms_entries);
+    memcpy(out->at[out->count++].bytes, key.mv_data, sizeof *out->at);
+    assert(out->count < 2 || memcmp(&out->at[out->count - 2], &out->at[out->count - 1], sizeof *out->at) < 0);
+  }
   mdb_cursor_close(cursor);
   return code == MDB_NOTFOUND ? 0 : code;
 }

@@ -407,6 +407,7 @@ static void write_kind(const struct store_info *s, enum tir_loop_kind kind, floa
     length = s->loops[l].extent;
     place = place_of(s, l);
   }
+  assert(place >= PLACE && place < KIND_WIDTH);
   row[NUMBER] = scaled(number);
   row[PRODUCT] = number > 0 ? scaled(product) : 0;
   row[LENGTH] = scaled(length);
@@ -439,6 +440,7 @@ static void write_access(const struct access *a, float *row) {
   row[2] = a->read && a->write;
   row[3] = scaled(a->bytes), row[4] = scaled(a->unique_bytes), row[5] = scaled(a->lines),
   row[6] = scaled(a->unique_lines);
+  assert(a->reuse >= 0 && a->reuse <= 2);
   row[7 + a->reuse] = 1;
   row[10] = scaled(a->reuse_distance_iterations), row[11] = scaled(a->reuse_distance_bytes),
   row[12] = scaled(a->reuse_count);
@@ -562,5 +564,6 @@ bool search_features(struct tir *ir, tir_func f, float **rows, uint32_t *count, 
   if (!*rows) abort();
   for (tir_stmt s = body; s; s = tir_next(ir, s, body))
     if (tir_is(ir, s, TIR_STORE)) describe_store(ir, s, *rows + (size_t)(*count)++ * WIDTH);
+  assert(*count == stores); /* to describe one changes none */
   return true;
 }

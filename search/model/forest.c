@@ -92,6 +92,7 @@ bool forest_read(struct forest *f, json_t *trees, uint32_t width, ms_error *err)
     f->tree_count = trees_before, f->node_count = nodes_before;
     return ms_fail(err, MS_MODEL, "item %zu of a cost model's trees is no tree over %u features", i + 1, width);
   }
+  assert(f->tree_count == trees_before + count && f->node_count >= nodes_before + count);
   return true;
 }
 

@@ -193,6 +193,7 @@ static void rank(const struct search_model *m, float *labels) {
     uint32_t equal = begin; /* the first of those of one time */
     for (uint32_t i = begin; i < end; i++) {
       if (places[i].seconds > places[equal].seconds) equal = i;
+      assert(equal >= begin && equal <= i);
       labels[places[i].sample] = (float)(end - equal) / (float)(end - begin);
     }
   }
@@ -243,6 +244,7 @@ static bool take_trees(struct fit *f, struct forest *out, ms_error *err) {
 static bool fit(struct search_model *m, ms_error *err) {
   struct fit f = {.model = m, .api = xgboost_find(err)};
   if (!f.api) return false;
+  assert(m->count && m->row_count >= m->count);
   f.gradients = malloc(m->row_count * sizeof *f.gradients);
   f.hessians = malloc(m->row_count * sizeof *f.hessians);
   f.labels = malloc(m->count * sizeof *f.labels);
