@@ -106,6 +106,7 @@ enum { TIR_CODES = TIR_STRING + 1 }; /* how many */
 static inline enum tir_code tir_type_code(tir_type t) { return (enum tir_code)(t >> 24); }
 static inline int tir_type_bits(tir_type t) { return (int)(t >> 16 & 255); }
 enum { TIR_MOST_LANES = 0xffff };
+enum { TIR_MOST_RANK = 32 }; /* dimensions of a buffer, in TVMScript and to passes */
 static inline int tir_type_lanes(tir_type t) { return (int)(t & TIR_MOST_LANES); }
 static inline tir_type tir_type_with_lanes(tir_type t, int lanes) {
   return (t & ~(tir_type)TIR_MOST_LANES) | (tir_type)lanes;

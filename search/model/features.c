@@ -329,9 +329,10 @@ static bool add_node(void *data, tir_expr e) {
   struct tir_expr_node n = *tir_at(ir, e);
   count_arithmetic(s, e);
   if (n.kind != TIR_LOAD) return true;
-  tir_expr indices[32];
-  for (uint32_t i = 0; i < n.count && i < 32; i++) indices[i] = tir_subst(ir, tir_operands(ir, n.operands)[i]);
-  if (n.count <= 32) add_access(s, n.ref, indices, false);
+  tir_expr indices[TIR_MOST_RANK];
+  for (uint32_t i = 0; i < n.count && i < TIR_MOST_RANK; i++)
+    indices[i] = tir_subst(ir, tir_operands(ir, n.operands)[i]);
+  if (n.count <= TIR_MOST_RANK) add_access(s, n.ref, indices, false);
   return false;
 }
 
@@ -544,9 +545,10 @@ static void describe_store(struct tir *ir, tir_stmt store, float *row) {
   bind_iterations(ir, store);
   struct tir_stmt_node n = *tir_stmt_at(ir, store);
   uint32_t rank = tir_buffer_at(ir, n.store.buffer)->rank;
-  tir_expr indices[32];
-  for (uint32_t i = 0; i < rank && i < 32; i++) indices[i] = tir_subst(ir, tir_operands(ir, n.store.indices)[i]);
-  if (rank <= 32) add_access(&s, n.store.buffer, indices, true);
+  tir_expr indices[TIR_MOST_RANK];
+  for (uint32_t i = 0; i < rank && i < TIR_MOST_RANK; i++)
+    indices[i] = tir_subst(ir, tir_operands(ir, n.store.indices)[i]);
+  if (rank <= TIR_MOST_RANK) add_access(&s, n.store.buffer, indices, true);
   tir_walk_expr(ir, n.store.value, add_node, &s);
   tir_subst_clear(ir);
   write_row(&s, n.store.buffer, row);

@@ -59,7 +59,7 @@ struct instruction {
   operand dst, a, b, c, d;
 };
 
-enum { INTERP_MOST_RANK = 32 };
+enum { INTERP_MOST_RANK = TIR_MOST_RANK };
 
 /* What an instruction of many operands names: an allocation, a view, a call, a kernel, a reduction. */
 struct site {

@@ -107,7 +107,6 @@ void lower_check_contract(const struct lowering *low, unsigned gives);
 
 /* Rewrites every access below `top`. The callback gets a buffer and its indices, and either leaves them (returns false)
  * or fills the buffer to access and its indices (at most TIR_MOST_RANK) and returns true. */
-enum { TIR_MOST_RANK = 32 };
 struct access {
   tir_buffer buffer;
   uint32_t count;

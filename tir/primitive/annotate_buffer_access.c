@@ -31,7 +31,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, bool w
 
 static struct tir_region region_of_map(struct tir *ir, tir_block block, tir_buffer buffer,
                                        const struct tir_index_map *map) {
-  tir_expr iters[TIR_MOST_MAP_RANK], ranges[2 * TIR_MOST_RANK];
+  tir_expr iters[TIR_MOST_MAP_RANK], ranges[2 * TIR_MOST_EDITED_RANK];
   for (uint32_t i = 0; i < map->param_count; i++) iters[i] = tir_var_expr(ir, tir_iters(ir, block)[i].var);
   tir_map_indices(ir, map, iters, ranges);
   for (uint32_t i = 0; i < map->result_count; i += 2) {

@@ -31,7 +31,7 @@ bool tir_check_buffer_of(struct tir *ir, tir_block block, uint32_t index, bool w
   if (!tir_check_region_number(ir, block, index, write, err)) return false;
   *out = ir->regions.at[span.first + index].buffer;
   uint32_t rank = tir_buffer_at(ir, *out)->rank;
-  if (rank <= TIR_MOST_RANK) return true;
+  if (rank <= TIR_MOST_EDITED_RANK) return true;
   return tir_refuse(ir, err, MS_TOO_LARGE, block, "buffer `%s` has %u dimensions", tir_buffer_name(ir, *out), rank);
 }
 
@@ -191,9 +191,9 @@ void tir_find_vars_in(const struct tir *ir, tir_block block, struct tir_vars_in 
 
 void tir_simplify_access(struct tir *ir, const struct tir_vars_in *vars, const tir_expr *indices, uint32_t count,
                          tir_expr *out) {
-  tir_expr plain[TIR_MOST_RANK];
+  tir_expr plain[TIR_MOST_EDITED_RANK];
   bool sums = false;
-  assert(count <= TIR_MOST_RANK);
+  assert(count <= TIR_MOST_EDITED_RANK);
   for (uint32_t i = 0; i < count; i++) {
     plain[i] = indices[i];
     sums = sums || (tir_is_index(ir, indices[i]) && tir_at(ir, indices[i])->kind > TIR_VAR);

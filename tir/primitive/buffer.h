@@ -5,12 +5,13 @@
 
 #include "tir/analysis/analysis.h"
 
-enum { TIR_MOST_RANK = 16, TIR_MOST_USERS = 64, TIR_MOST_VARS_IN = 64 };
+enum { TIR_MOST_EDITED_RANK = 16 }; /* dimensions of a buffer that such a primitive takes */
+enum { TIR_MOST_USERS = 64, TIR_MOST_VARS_IN = 64 };
 
 /* Whether the block has a read (write) region of this number. */
 bool tir_check_region_number(const struct tir *ir, tir_block block, int64_t number, bool write, ms_error *err);
 /* The buffer of a block's read or write number `index`; refuses an index out of range, and more dimensions than
- * TIR_MOST_RANK. */
+ * TIR_MOST_EDITED_RANK. */
 bool tir_check_buffer_of(struct tir *ir, tir_block block, uint32_t index, bool write, tir_buffer *out, ms_error *err);
 /* A block allocates the buffer: it is no parameter, matched by none, and no statement's. */
 bool tir_check_allocated(struct tir *ir, tir_block block, tir_buffer buffer, ms_error *err);

@@ -68,7 +68,7 @@ enum { MOST_LOADS = 64 };
 
 static bool meet_loads(struct tir *ir, void *context, tir_expr e) {
   struct finding *f = context;
-  tir_expr loads[MOST_LOADS], indices[TIR_MOST_RANK];
+  tir_expr loads[MOST_LOADS], indices[TIR_MOST_EDITED_RANK];
   uint32_t count = tir_find_loads(ir, e, f->buffer, loads, MOST_LOADS);
   f->differs = f->differs || count > MOST_LOADS || tir_uses_opaquely(ir, e, f->buffer);
   for (uint32_t i = 0; i < count && !f->differs; i++) {
@@ -80,7 +80,7 @@ static bool meet_loads(struct tir *ir, void *context, tir_expr e) {
 }
 
 static void meet_stores(struct tir *ir, struct finding *f, tir_block block) {
-  tir_expr indices[TIR_MOST_RANK];
+  tir_expr indices[TIR_MOST_EDITED_RANK];
   for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next(ir, s, block)) {
     const struct tir_stmt_node *n = tir_stmt_at(ir, s);
     if (n->kind != TIR_STORE || n->store.buffer != f->buffer) continue;

@@ -13,10 +13,10 @@ struct tir_copy_stage {
   uint32_t loop_count, iter_count, from_rank, to_rank;
   tir_var loops[TIR_MOST_STAGE]; /* outermost first */
   struct tir_iter iters[TIR_MOST_STAGE];
-  tir_expr predicate;                                    /* over the loops; TIR_NONE: true */
-  bool inside;                                           /* all places of `from` are in it, and are not guarded */
-  tir_expr outside;                                      /* what is read beyond `from`; TIR_NONE: zero */
-  tir_expr from_at[TIR_MOST_RANK], to_at[TIR_MOST_RANK]; /* over the iterations */
+  tir_expr predicate; /* over the loops; TIR_NONE: true */
+  bool inside;        /* all places of `from` are in it, and are not guarded */
+  tir_expr outside;   /* what is read beyond `from`; TIR_NONE: zero */
+  tir_expr from_at[TIR_MOST_EDITED_RANK], to_at[TIR_MOST_EDITED_RANK]; /* over the iterations */
 };
 /* What is written is copied back whatever conditions the block's body may have: each place must be within the buffer,
  * and is stored to in any case. */
@@ -33,7 +33,7 @@ bool tir_uses_inner_var(const struct tir *ir, tir_expr e);
 
 /* All uses of a buffer in a block, which has no blocks in it, as loads and stores at one place. */
 struct tir_single_access {
-  tir_expr at[TIR_MOST_RANK]; /* over the block's iterations */
+  tir_expr at[TIR_MOST_EDITED_RANK]; /* over the block's iterations */
   uint32_t rank;
 };
 /* Refuses a block that holds others, and uses of the buffer that are none or differ, are opaque, load, or depend on

@@ -188,7 +188,7 @@ enum { MOST_ITERS = 64 };
 
 static void replace_iters(struct tir *ir, const struct tir_padded_layout *layout, const struct tir_full_nest *nest,
                           const tir_expr *iters, const tir_expr *loops) {
-  struct tir_iter made[MOST_ITERS + TIR_MOST_RANK];
+  struct tir_iter made[MOST_ITERS + TIR_MOST_EDITED_RANK];
   struct tir_span old = tir_block_at(ir, nest->block)->iters;
   uint32_t count = 0;
   for (uint32_t i = 0; i < nest->first_iter; i++) made[count++] = ir->iters.at[old.first + i];
@@ -216,8 +216,9 @@ static void replace_stores(struct tir *ir, const struct tir_padded_layout *layou
 void tir_fill_padding(struct tir *ir, const struct tir_padded_layout *layout, const struct tir_full_nest *nest,
                       tir_buffer to) {
   assert(tir_is_buffer(ir, to));
-  tir_expr loops[TIR_MOST_RANK], iters[TIR_MOST_RANK], by_loops[TIR_MOST_RANK], by_iters[TIR_MOST_RANK];
-  tir_var vars[TIR_MOST_RANK];
+  tir_expr loops[TIR_MOST_EDITED_RANK], iters[TIR_MOST_EDITED_RANK], by_loops[TIR_MOST_EDITED_RANK],
+      by_iters[TIR_MOST_EDITED_RANK];
+  tir_var vars[TIR_MOST_EDITED_RANK];
   for (uint32_t i = 0; i < layout->rank; i++) vars[i] = tir_as(ir, nest->loops[i], TIR_LOOP)->loop.var;
   make_vars(ir, layout, TIR_VAR_LOOP, "axis", loops);
   if (!nest->by_loops) make_vars(ir, layout, TIR_VAR_ITER, "v_axis", iters);

@@ -23,7 +23,7 @@ enum { MOST_ITERS = 64, MOST_REGIONS = 32 };
 struct padded {
   tir_buffer buffer;
   bool write;
-  tir_expr shape[TIR_MOST_RANK];
+  tir_expr shape[TIR_MOST_EDITED_RANK];
   tir_expr outside; /* what is read beyond the buffer; TIR_NONE: zero */
 };
 
@@ -153,7 +153,7 @@ static bool is_einsum_region(const struct tir *ir, struct tir_region r) {
     if (!tir_is_const(ir, ir->operands.at[r.ranges + 2 * d + 1], 1)) return false;
     if (tir_is_int(ir, at) ? !tir_is_const(ir, at, 0) : tir_at(ir, at)->kind != TIR_VAR) return false;
   }
-  return n.rank <= TIR_MOST_RANK;
+  return n.rank <= TIR_MOST_EDITED_RANK;
 }
 
 static bool runs_over_domain(struct tir *ir, tir_block block, struct tir_iter iter, tir_block scope) {

@@ -28,7 +28,7 @@ struct plan {
   bool write;
   tir_stmt top; /* the outermost loop around the block, or the block */
   struct tir_single_access access;
-  tir_var covered[TIR_MOST_RANK]; /* iterations that the place depends on, in order */
+  tir_var covered[TIR_MOST_EDITED_RANK]; /* iterations that the place depends on, in order */
   uint32_t count;
 };
 
@@ -88,7 +88,7 @@ static void simplify_access(struct tir *ir, tir_block block, struct plan *plan) 
     tir_var v = ir->iters.at[iters.first + i].var;
     bool used = false;
     for (uint32_t d = 0; d < plan->access.rank; d++) used = used || tir_uses_var(ir, plan->access.at[d], v);
-    if (used && plan->count < TIR_MOST_RANK) plan->covered[plan->count++] = v;
+    if (used && plan->count < TIR_MOST_EDITED_RANK) plan->covered[plan->count++] = v;
   }
 }
 
@@ -137,8 +137,8 @@ static bool check_domains(struct tir *ir, tir_block block, const struct plan *pl
  * never meet. */
 static bool check_together(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
   tir_var vars[MOST_LOOPS];
-  tir_expr ranges[2 * TIR_MOST_RANK];
-  struct tir_interval taken[TIR_MOST_RANK];
+  tir_expr ranges[2 * TIR_MOST_EDITED_RANK];
+  struct tir_interval taken[TIR_MOST_EDITED_RANK];
   uint32_t count = tir_loop_vars(ir, block, plan->scope, vars, MOST_LOOPS);
   if (is_input(ir, plan) || plan->count < 2 || count > MOST_LOOPS) return true;
   for (uint32_t i = 0; i < plan->count; i++) {
@@ -158,8 +158,8 @@ static bool check_stated(struct tir *ir, tir_block block, const struct plan *pla
   const struct tir_region *stated = tir_region_of(ir, tir_block_at(ir, plan->scope)->reads, plan->buffer);
   if (plan->write || !stated || !tir_parent_block(ir, plan->scope) || tir_buffer_at(ir, plan->buffer)->user_annotated)
     return true;
-  tir_expr ranges[2 * TIR_MOST_RANK];
-  struct tir_interval copied[TIR_MOST_RANK];
+  tir_expr ranges[2 * TIR_MOST_EDITED_RANK];
+  struct tir_interval copied[TIR_MOST_EDITED_RANK];
   uint32_t at = stated->ranges, rank = plan->access.rank;
   tir_point_ranges(ir, plan->access.at, rank, ranges);
   tir_relax_region(ir, ranges, rank, plan->covered, plan->count, copied);
@@ -207,7 +207,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, bool write, s
 /* ---- Edit ---- */
 
 static tir_buffer make_buffer(struct tir *ir, const struct plan *plan) {
-  tir_expr shape[TIR_MOST_RANK];
+  tir_expr shape[TIR_MOST_EDITED_RANK];
   for (uint32_t i = 0; i < plan->count; i++) {
     struct tir_var_node v = ir->vars.at[plan->covered[i]];
     shape[i] = tir_add(ir, v.min, v.extent);
@@ -229,7 +229,7 @@ static tir_var new_var(struct tir *ir, enum tir_var_kind kind, const char *stem,
 
 static tir_block make_stage(struct tir *ir, const struct plan *plan, tir_buffer made) {
   struct tir_copy_stage s = {.loop_count = plan->count, .iter_count = plan->count};
-  tir_expr at[TIR_MOST_RANK], by_iters[TIR_MOST_RANK];
+  tir_expr at[TIR_MOST_EDITED_RANK], by_iters[TIR_MOST_EDITED_RANK];
   for (uint32_t i = 0; i < plan->count; i++) {
     s.loops[i] = new_var(ir, TIR_VAR_LOOP, "ax", i, plan->covered[i]);
     tir_var v = new_var(ir, TIR_VAR_ITER, "v", i, plan->covered[i]);
@@ -256,7 +256,7 @@ static tir_block make_stage(struct tir *ir, const struct plan *plan, tir_buffer 
 }
 
 static tir_block edit(struct tir *ir, tir_block block, const struct plan *plan) {
-  tir_expr at[TIR_MOST_RANK];
+  tir_expr at[TIR_MOST_EDITED_RANK];
   tir_buffer made = make_buffer(ir, plan);
   for (uint32_t i = 0; i < plan->count; i++) at[i] = tir_var_expr(ir, plan->covered[i]);
   tir_replace_access(ir, block, plan->buffer, made, at, plan->count);

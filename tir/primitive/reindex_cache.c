@@ -23,7 +23,7 @@ struct plan {
   struct tir_cache_plan cache;
   const struct tir_index_map *map;
   bool write;
-  tir_expr old_at[TIR_MOST_RANK]; /* the region's element */
+  tir_expr old_at[TIR_MOST_EDITED_RANK]; /* the region's element */
   tir_expr written[TIR_MOST_MAP_RANK],
       new_at[TIR_MOST_MAP_RANK]; /* the map over the iterations: as written, simplified */
   tir_expr shape[TIR_MOST_MAP_RANK];
@@ -311,7 +311,7 @@ static tir_buffer make_cache(struct tir *ir, const struct plan *plan) {
 
 static tir_block make_stage(struct tir *ir, struct plan *plan, tir_buffer cache) {
   struct tir_copy_stage *s = &plan->stage;
-  tir_expr old_at[TIR_MOST_RANK], new_at[TIR_MOST_RANK];
+  tir_expr old_at[TIR_MOST_EDITED_RANK], new_at[TIR_MOST_EDITED_RANK];
   uint32_t rank = plan->cache.rank, count = plan->map->result_count;
   for (uint32_t i = 0; i < s->iter_count; i++) {
     struct tir_var_node v = ir->vars.at[plan->iters[i]];

@@ -33,7 +33,7 @@ struct plan {
   struct tir_region region;
   tir_loop place;
   uint32_t rank, axis;
-  struct dimension at[TIR_MOST_RANK];
+  struct dimension at[TIR_MOST_EDITED_RANK];
 };
 
 /* ---- Check: dependencies ---- */
@@ -82,8 +82,8 @@ static bool find_window(struct tir *ir, tir_block block, tir_stmt place, struct 
 /* The window that the block writes in one iteration, all of it: what is not written there is outside of the buffer. */
 static bool find_written(struct tir *ir, tir_block block, struct plan *plan) {
   tir_var vars[MOST_LOOPS];
-  tir_expr ranges[2 * TIR_MOST_RANK];
-  struct tir_interval window[TIR_MOST_RANK];
+  tir_expr ranges[2 * TIR_MOST_EDITED_RANK];
+  struct tir_interval window[TIR_MOST_EDITED_RANK];
   uint32_t count = tir_loop_vars(ir, block, plan->place, vars, MOST_LOOPS);
   if (count > MOST_LOOPS) return false;
   tir_region_over_loops(ir, block, plan->region, ranges);
@@ -195,7 +195,7 @@ static bool check_moving_loops(struct tir *ir, tir_block block, const struct pla
 static bool reads_window(struct tir *ir, tir_block reader, const struct plan *plan) {
   struct tir_span reads = tir_block_at(ir, reader)->reads;
   for (uint32_t i = 0; i < reads.count; i++) {
-    struct tir_interval used[TIR_MOST_RANK], window[TIR_MOST_RANK];
+    struct tir_interval used[TIR_MOST_EDITED_RANK], window[TIR_MOST_EDITED_RANK];
     struct tir_region r = ir->regions.at[reads.first + i];
     if (r.buffer != plan->buffer) continue;
     if (!find_window(ir, reader, plan->place, r, used)) return false;
@@ -246,7 +246,7 @@ static tir_expr wrap_index(struct tir *ir, const struct roll *r, tir_expr index)
 
 static tir_expr roll_load(struct tir *ir, void *context, const tir_expr *indices, uint32_t count) {
   const struct roll *r = context;
-  tir_expr copy[TIR_MOST_RANK];
+  tir_expr copy[TIR_MOST_EDITED_RANK];
   for (uint32_t i = 0; i < count; i++) copy[i] = i == r->axis ? wrap_index(ir, r, indices[i]) : indices[i];
   return tir_load(ir, r->to, copy, count, TIR_NONE);
 }

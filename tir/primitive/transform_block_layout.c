@@ -173,14 +173,14 @@ struct accesses {
 
 static tir_expr load(struct tir *ir, void *context, const tir_expr *indices, uint32_t count) {
   const struct accesses *a = context;
-  tir_expr simple[TIR_MOST_RANK];
+  tir_expr simple[TIR_MOST_EDITED_RANK];
   tir_simplify_access(ir, &a->vars, indices, count, simple);
   return tir_load(ir, a->buffer, simple, count, TIR_NONE);
 }
 
 static void store(struct tir *ir, void *context, tir_stmt s) {
   const struct accesses *a = context;
-  tir_expr indices[TIR_MOST_RANK];
+  tir_expr indices[TIR_MOST_EDITED_RANK];
   uint32_t rank = tir_buffer_at(ir, a->buffer)->rank;
   for (uint32_t i = 0; i < rank; i++) indices[i] = ir->operands.at[tir_as(ir, s, TIR_STORE)->store.indices + i];
   tir_simplify_access(ir, &a->vars, indices, rank, indices);
@@ -191,7 +191,7 @@ static void store(struct tir *ir, void *context, tir_stmt s) {
 static void simplify_region(struct tir *ir, uint32_t region, const struct tir_vars_in *vars) {
   struct tir_region r = ir->regions.at[region];
   uint32_t rank = tir_buffer_at(ir, r.buffer)->rank;
-  tir_expr mins[TIR_MOST_RANK], ranges[2 * TIR_MOST_RANK];
+  tir_expr mins[TIR_MOST_EDITED_RANK], ranges[2 * TIR_MOST_EDITED_RANK];
   for (uint32_t i = 0; i < rank; i++) mins[i] = ir->operands.at[r.ranges + 2 * i];
   tir_simplify_access(ir, vars, mins, rank, mins);
   for (uint32_t i = 0; i < rank; i++) {
@@ -211,7 +211,7 @@ static void simplify_accesses(struct tir *ir, tir_block block) {
   for (int list = 0; list < 2; list++)
     for (uint32_t i = lists[list].first; i < lists[list].first + lists[list].count; i++) {
       a.buffer = change.from = change.to = ir->regions.at[i].buffer;
-      if (tir_buffer_at(ir, a.buffer)->rank > TIR_MOST_RANK) continue;
+      if (tir_buffer_at(ir, a.buffer)->rank > TIR_MOST_EDITED_RANK) continue;
       tir_change_own_uses(ir, &change, block);
       simplify_region(ir, i, &a.vars);
     }

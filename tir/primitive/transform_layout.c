@@ -22,8 +22,8 @@ struct plan {
   struct tir_padded_layout layout;
   tir_buffer to;           /* made by the edit */
   struct tir_vars_in vars; /* of the block that the edit is at */
-  tir_var dims[TIR_MOST_RANK];
-  tir_expr indices[TIR_MOST_RANK]; /* the map's results over `dims`, as written */
+  tir_var dims[TIR_MOST_EDITED_RANK];
+  tir_expr indices[TIR_MOST_EDITED_RANK]; /* the map's results over `dims`, as written */
   struct tir_full_nest nests[MOST_NESTS];
   uint32_t nest_count;
 };
@@ -59,7 +59,7 @@ static tir_var new_dim(struct tir *ir, tir_name name, tir_expr extent) {
 
 static bool map_shape(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
   struct tir_padded_layout *l = &plan->layout;
-  tir_expr dims[TIR_MOST_RANK];
+  tir_expr dims[TIR_MOST_EDITED_RANK];
   tir_name name = tir_name_of(ir, "axis");
   for (uint32_t i = 0; i < l->rank; i++) {
     plan->dims[i] = new_dim(ir, name, ir->operands.at[tir_buffer_at(ir, l->from)->shape + i]);
@@ -123,7 +123,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, bool write, t
 
 static tir_expr load(struct tir *ir, void *context, const tir_expr *indices, uint32_t count) {
   const struct plan *plan = context;
-  tir_expr mapped[TIR_MOST_RANK];
+  tir_expr mapped[TIR_MOST_EDITED_RANK];
   assert(count == plan->layout.rank);
   tir_map_indices(ir, &plan->within, indices, mapped);
   tir_simplify_access(ir, &plan->vars, mapped, plan->layout.new_rank, mapped);
@@ -132,7 +132,7 @@ static tir_expr load(struct tir *ir, void *context, const tir_expr *indices, uin
 
 static void store(struct tir *ir, void *context, tir_stmt s) {
   const struct plan *plan = context;
-  tir_expr indices[TIR_MOST_RANK], mapped[TIR_MOST_RANK];
+  tir_expr indices[TIR_MOST_EDITED_RANK], mapped[TIR_MOST_EDITED_RANK];
   for (uint32_t i = 0; i < plan->layout.rank; i++)
     indices[i] = ir->operands.at[tir_as(ir, s, TIR_STORE)->store.indices + i];
   tir_map_indices(ir, &plan->within, indices, mapped);

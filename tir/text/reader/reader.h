@@ -29,7 +29,6 @@ enum {
   TIR_MOST_EXPR_DEPTH = 250, /* levels of an expression's tree */
   TIR_MOST_NESTING = 800,    /* of calls while an expression is read: at most three a level */
   TIR_MOST_STMT_DEPTH = 150, /* statements inside each other */
-  TIR_MOST_RANK = 32,        /* dimensions of a buffer */
   TIR_MOST_ITERS = 64,       /* iteration variables of a block */
   TIR_MOST_ARGS = 1024       /* arguments of a call, elements of a list, regions of a block */
 };
