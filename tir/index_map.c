@@ -98,6 +98,7 @@ void tir_map_indices(struct tir *ir, const struct tir_index_map *map, const tir_
 static tir_expr extent_of(struct tir_iter_map *m, struct iter_sum sum, tir_type type) {
   struct tir *ir = m->ir;
   tir_expr extent = tir_int(ir, type, 1);
+  assert(sum.first + sum.count <= m->splits.count);
   for (uint32_t i = 0; i < sum.count; i++) {
     const struct iter_split split = m->splits.at[sum.first + i];
     tir_expr reach = tir_mul(ir, split.extent, split.scale);
