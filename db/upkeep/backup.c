@@ -32,8 +32,9 @@ static int64_t check_copy(const char *made, FILE *report, ms_error *err) {
 }
 
 int64_t db_backup(struct db *db, const char *to, FILE *report, ms_error *err) {
-  assert(to && *to);
+  assert(to);
   char *made = NULL;
+  if (!*to) return ms_fail(err, MS_IO, "the name of the backup is empty"), -1;
   if (db->batch) return ms_fail(err, MS_STORE, "%s: a batch is open", db->path), -1;
   if (db->pending) return ms_fail(err, MS_STORE, "%s: there is no store; tuning makes one", db->path), -1;
   if (access(to, F_OK) == 0) return refuse_there(to, err), -1;

@@ -24,6 +24,7 @@ cp "$work/copied" "$work/kept"
 cmp -s "$work/kept" "$work/copied" || fail "the copy was replaced"
 refused 1 "there is no store" db backup "$work/none.db" --db "$work/no.db"
 refused 2 "say where to" db backup --db "$db"
+refused 1 "the name of the backup is empty" db backup "" --db "$db"
 refused 2 "takes one file" db backup "$work/x" "$work/y" --db "$db"
 refused 1 "cannot be written" db backup "$work/none/x.db" --db "$db"
 status=0
