@@ -167,10 +167,20 @@ static bool is_only_writer(const struct tir *ir, tir_block block, tir_block scop
   return true;
 }
 
+/* A block below the loop stands in another one there. */
+static bool holds_inner_block(const struct tir *ir, tir_loop below) {
+  for (tir_stmt s = tir_next(ir, below, below); s; s = tir_next(ir, s, below)) {
+    tir_block scope = tir_is(ir, s, TIR_BLOCK) ? tir_scope_of(ir, s) : TIR_NONE;
+    if (scope && tir_is_below(ir, scope, below)) return true;
+  }
+  return false;
+}
+
 /* Below a loop, dominance is asked of what stands inside the blocks of the subtree: of the writers in their scopes, the
  * first scope that writes the buffer must hold one. */
 static bool is_only_writer_below(const struct tir *ir, tir_block block, tir_stmt below) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
+  if (!holds_inner_block(ir, below)) return true; /* a buffer may have as many writers as there are blocks */
   for (uint32_t i = 0; i < writes.count; i++) {
     tir_buffer buffer = ir->regions.at[writes.first + i].buffer;
     tir_block first_scope = TIR_NONE;
