@@ -120,9 +120,9 @@ end
 
 -- A refusal as it is said.
 local function said(text, command)
-  local key = text:find "^WRONGTYPE" and key_of(command) or nil
-  return (key and msched.visible(key) .. ": " or "") .. msched.visible(text:match "^[^\r\n]*")
-    .. (REMEDY[text:match "^%u+"] or "")
+  local key, remedy = text:find "^WRONGTYPE" and key_of(command) or nil, REMEDY[text:match "^%u+"]
+  local line = msched.visible(text:match "^[^\r\n]*")
+  return (key and msched.visible(key) .. ": " or "") .. (remedy and line:gsub("%.$", "") .. remedy or line)
 end
 
 -- What a new connection begins with.

@@ -41,11 +41,17 @@ end
 
 -- What this worker serves: {target =, device =}.
 local function devices_of(number)
-  local target = msched.target(number and "cuda" or "native")
-  if target.kind ~= "cuda" then return {target = target, device = target.text} end
+  if not number then
+    local target = msched.target "native"
+    return {target = target, device = target.text}
+  end
   local found = msched.devices()
   local d = found[number + 1]
-  if not d then error(string.format("--device %d: there is no such GPU", number), 0) end
+  if not d then
+    error(string.format("--device %d: there is no such GPU; `msched doctor` shows %s", number,
+                        #found == 0 and "none here" or string.format("GPUs 0 to %d", #found - 1)), 0)
+  end
+  local target = msched.target "cuda"
   return {target = target, device = string.format("%s on %s, driver %s", target.text, d.name, found.driver)}
 end
 
