@@ -571,10 +571,19 @@ static int device_clocks(lua_State *L) {
   return 1;
 }
 
+/* see_device(name): this process and those that it starts have one GPU alone, named as CUDA_VISIBLE_DEVICES names it.
+ * CUDA reads that once: it is called before devices are asked for. Source: CUDA C++ Programming Guide, "CUDA
+ * Environment Variables". */
+static int see_device(lua_State *L) {
+  if (setenv("CUDA_VISIBLE_DEVICES", bind_check_text(L, 1), 1)) return luaL_error(L, "no memory");
+  return 0;
+}
+
 void bind_targets(lua_State *L) {
   assert(lua_istable(L, -1));
-  static const luaL_Reg functions[] = {
-      {"target", target}, {"host", host}, {"devices", devices}, {"device_clocks", device_clocks}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"target", target},         {"host", host},
+                                       {"devices", devices},       {"device_clocks", device_clocks},
+                                       {"see_device", see_device}, {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
   bind_units(L);
 }

@@ -29,9 +29,21 @@ end
 local function host_name() return first_line "/proc/sys/kernel/hostname" or "localhost" end
 local function host_id() return host_name() .. "-" .. (first_line "/proc/sys/kernel/random/boot_id" or "") end
 
--- A GPU's number; of a CPU the cores that this process may use: workers that share none are two devices.
-local function device_id(number)
-  if number then return tostring(number) end
+-- A GPU by its number, as CUDA_VISIBLE_DEVICES names it, which may list those that this process has.
+local function gpu_of(number)
+  local seen, count = os.getenv "CUDA_VISIBLE_DEVICES", 0
+  if not seen then return tostring(number) end
+  for name in seen:gmatch "[^,%s]+" do
+    if count == number then return name end
+    count = count + 1
+  end
+  return "-1" -- none
+end
+
+-- What names the device on this machine. Of a CPU the cores that this process may use: workers that share none are two
+-- devices.
+local function device_id(gpu)
+  if gpu then return gpu end
   for line in io.lines "/proc/self/status" do
     local cores = line:match "^Cpus_allowed_list:%s*(%S+)"
     if cores then return "cores " .. cores end
@@ -39,20 +51,21 @@ local function device_id(number)
   return "cpu"
 end
 
--- What this worker serves: {target =, device =}.
+-- What this worker serves: {target =, device =, gpu =}. Of a GPU's machine it has that GPU alone.
 local function devices_of(number)
   if not number then
     local target = msched.target "native"
     return {target = target, device = target.text}
   end
+  local gpu = gpu_of(number)
+  msched.see_device(gpu)
   local found = msched.devices()
-  local d = found[number + 1]
-  if not d then
-    error(string.format("--device %d: there is no such GPU; `msched doctor` shows %s", number,
-                        #found == 0 and "none here" or string.format("GPUs 0 to %d", #found - 1)), 0)
+  if #found ~= 1 then
+    error(string.format("--device %d: there is no such GPU; `msched doctor` shows those that are", number), 0)
   end
   local target = msched.target "cuda"
-  return {target = target, device = string.format("%s on %s, driver %s", target.text, d.name, found.driver)}
+  return {target = target, device = string.format("%s on %s, driver %s", target.text, found[1].name, found.driver),
+          gpu = gpu}
 end
 
 -- options: url; name; number, of a GPU; builders, as many as cores unless given; simulate, seconds that each job takes;
@@ -62,7 +75,7 @@ function Worker.open(options)
     or devices_of(options.number)
   local self = setmetatable({
     say = options.say, target = serves.target, device = serves.device, simulate = options.simulate,
-    factor = options.factor, number = options.number, builders = options.builders,
+    factor = options.factor, gpu = serves.gpu, builders = options.builders,
     held = {}, line = {}, by_id = {}, finished = {}, tasks = {}, used = 0, ids = 0, done = 0, failed = 0, refused = 0,
     recent = {}, slow = "", started = os.time(),
     said = -math.huge, claimed = -math.huge, pending = 0, checked = -math.huge,
@@ -106,7 +119,7 @@ function Worker:claim_name()
     error(string.format("%s: a worker named %s is there", self.link.address.name, self.name), 0)
   end
   if self.simulate then return end
-  self.holder = string.format("msched:holder:%s:%s", host_id(), device_id(self.number))
+  self.holder = string.format("msched:holder:%s:%s", host_id(), device_id(self.gpu))
   local other = lease(self, self.holder, self.name)
   if other then
     error(string.format("%s: worker %s times on this device; one does", self.link.address.name, msched.visible(other)),
@@ -138,7 +151,7 @@ end
 function Worker:check()
   self:be_silent()
   local rate = self.measure()
-  local what = string.format("%s:%s", host_id(), device_id(self.number))
+  local what = string.format("%s:%s", host_id(), device_id(self.gpu))
   local before = self.slow
   self.checked = msched.clock()
   self.slow = check.slow(rate, check.best(self.queue, what, rate))

@@ -100,11 +100,25 @@ static const char *said_of(const char *name, unsigned threads) {
 
 /* ---- Devices ---- */
 
+/* Those that CUDA_VISIBLE_DEVICES lists, in its order, up to the first that is none. */
+static int keep_seen(int archs[MOST_DEVICES], int count) {
+  const char *at = getenv("CUDA_VISIBLE_DEVICES");
+  int seen[MOST_DEVICES], kept = 0, number, length;
+  if (!at) return count;
+  while (kept < MOST_DEVICES && sscanf(at, "%d%n", &number, &length) == 1 && number >= 0 && number < count) {
+    seen[kept++] = archs[number];
+    at += length;
+    at += *at == ',';
+  }
+  memcpy(archs, seen, (size_t)kept * sizeof *archs);
+  return kept;
+}
+
 static int devices(int archs[MOST_DEVICES]) {
   const char *at = setting("FAKE_CUDA_DEVICES", "90");
   int count = 0, length;
   while (!is_gone() && count < MOST_DEVICES && sscanf(at, "%d%n", &archs[count], &length) == 1) at += length, count++;
-  return count;
+  return keep_seen(archs, count);
 }
 
 int cuInit(unsigned flags) {

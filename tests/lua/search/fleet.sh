@@ -219,15 +219,21 @@ others=$real
 grep -q '[0-9] % of ' "$work/out" || fail "no share of the worker's limit: $(cat "$work/out")"
 "$msched" top --db "$work/real.db" | grep -q '[0-9] % of ' || fail "no share in the store: $("$msched" top --db "$work/real.db")"
 "$msched" replay matmul --db "$work/real.db" >"$work/out" 2>&1 || "$msched" replay best --db "$work/real.db" >"$work/out" 2>&1 || fail "replay: $(cat "$work/out")"
-# Beside a worker of a GPU, the tests' own: each has the jobs of its device, and a tuner needs no device.
+# Beside a worker of a GPU, the tests' own, the second of two: each has the jobs of its device, and a tuner needs none.
 gpu=''
 if [ -n "$driver" ] && g++ --version >/dev/null 2>&1; then
-  MSCHED_LIBCUDA=$driver MSCHED_NVRTC=$nvrtc FAKE_NVRTC_FOLDER=$work FAKE_NVRTC_KEEPS=1 FAKE_CUDA_SKIPPED="peak bandwidth" "$msched" worker $url --name gpu --device 0 >"$work/gpu" 2>&1 &
+  MSCHED_LIBCUDA=$driver MSCHED_NVRTC=$nvrtc FAKE_NVRTC_FOLDER=$work FAKE_NVRTC_KEEPS=1 FAKE_CUDA_SKIPPED="peak bandwidth" FAKE_CUDA_DEVICES="80 90" "$msched" worker $url --name gpu --device 1 >"$work/gpu" 2>&1 &
   gpu=$!
   others="$others $gpu"
   until grep -q "serves cuda -arch=sm_90a on Fake 90" "$work/gpu" 2>/dev/null; do sleep 0.02; kill -0 $gpu 2>/dev/null || break; done
   "$msched" tune ops:matmul --target "cuda -arch=sm_90a" --trials 2 --fleet $url --db "$work/gpu.db" -- 32 32 32 >"$work/out" 2>&1 || fail "tune for a GPU: $(cat "$work/gpu" "$work/out")"
   "$msched" db export - --db "$work/gpu.db" | grep '"worker":"gpu"' | grep -c '"name":"Fake 90"' | grep -qx 2 || fail "not by the GPU: $(cat "$work/out")"
+  export MSCHED_LIBCUDA=$driver MSCHED_NVRTC=$nvrtc FAKE_NVRTC_FOLDER=$work FAKE_CUDA_DEVICES="80 90"
+  one_message "no third GPU" "^msched worker: --device 2: there is no such GPU" "$msched" worker $url --device 2
+  export CUDA_VISIBLE_DEVICES=1
+  one_message "the second GPU, seen as the first" "worker gpu times on this device" "$msched" worker $url --device 0
+  one_message "one GPU is seen" "^msched worker: --device 1: there is no such GPU" "$msched" worker $url --device 1
+  unset MSCHED_LIBCUDA MSCHED_NVRTC FAKE_NVRTC_FOLDER FAKE_CUDA_DEVICES CUDA_VISIBLE_DEVICES
   one_message "another GPU" "no worker has served cuda -arch=sm_80; served were: .*sm_90a on Fake 90" "$msched" tune ops:matmul --target "cuda -arch=sm_80" --trials 1 --fleet $url --db "$work/gpu.db" -- 32 32 32
 fi
 
