@@ -97,8 +97,6 @@ struct search_model *search_model_from(struct search_model *model, uint64_t seed
 /* Of a model without samples: they count by their rank among those of their task, so that tasks of other spreads of
  * times go together. */
 void search_model_rank(struct search_model *model);
-/* A model that has the samples of another, and learns from them and its own together. NULL: as of search_model_from. */
-struct search_model *search_model_pooled(struct search_model *model, uint64_t seed, ms_error *err);
 /* Writes what was learned; the file is replaced as a whole. */
 bool search_model_save(struct search_model *model, const char *path, ms_error *err);
 void search_model_free(struct search_model *model);

@@ -12,6 +12,7 @@ local Task = {NUMBERS = 20} -- bits of a candidate's number that count within it
 Task.__index = Task
 
 local MOST_IDLE = 3 -- times in a row that nothing new was asked for
+local LEAST_TO_LEARN = 16 -- results; as search/model/model.c
 
 local function count(table_, reason) table_[reason] = (table_[reason] or 0) + 1 end
 
@@ -41,7 +42,7 @@ function Task.new(func, fields)
   local self = setmetatable({
     func = func, iteration = 1, made = 0, done = 0, counted = 0, run_number = 1, waiting = 0, idle = 0, accepted = 0,
     submitted = 0, recorded = 0, late = 0, pending = {}, samples = {}, stored_left = 0, kept = 0, censored = 0,
-    repeated = 0, busy = 0, retimed = 0,
+    repeated = 0, busy = 0, retimed = 0, learned = 0,
     transferred = 0, known = {}, unfinished = {}, finished = {}, measured = {}, failures = {},
     row = {failures = {}, length = 0}, wins = {}, starts = {}, stored_of = {},
     model = no_model,
@@ -240,23 +241,28 @@ end
 function Task:take_model(model, refused)
   self.learner, self.refused_model = model, refused
   self.model = {predict = function(_, candidates)
-    local ok, scores = pcall(self.learner.predict, self.learner, candidates)
+    local ranking = self:is_ranked_by_others() and self.of_others or self.learner
+    local ok, scores = pcall(ranking.predict, ranking, candidates)
     if ok then return scores end
     if not self:leave_model(scores) then policies.raise_foreign(scores) end
     return self.learner:predict(candidates)
   end}
 end
 
--- The model starts from what one has learned of other functions, from so many samples of so many of them.
+-- Takes a model that has learned of other functions, from so many samples of so many of them: it ranks candidates until
+-- the task's own model has learned.
 function Task:take_transferred(model, samples, functions)
-  self.learner, self.transferred = model:pooled(self.seed), samples
+  self.of_others, self.transferred = model, samples
   self.log("transferred", self.name, {samples = samples, functions = functions})
 end
+
+-- Whether what ranks candidates has learned of other functions alone.
+function Task:is_ranked_by_others() return self.of_others ~= nil and self.learned < LEAST_TO_LEARN end
 
 -- The model failed: the search goes on by chance. False: the user would rather stop, or has stopped.
 function Task:leave_model(message)
   if (type(self.learner) == "table" and self.learner.required) or self:stopped() then return false end
-  self.learner = msched.model("random", self.seed)
+  self.learner, self.of_others = msched.model("random", self.seed), nil
   self.log("model_left", self.name, {reason = message})
   return true
 end
@@ -482,7 +488,7 @@ function Task:learn(samples, known)
     return
   end
   local seconds = msched.clock() - start
-  self.spent.learn = self.spent.learn + seconds
+  self.learned, self.spent.learn = self.learned + #samples, self.spent.learn + seconds
   self.log("learned", self.name, {lessons = #samples, known = known, seconds = seconds})
 end
 

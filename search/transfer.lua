@@ -1,6 +1,6 @@
--- What the store knows of other functions, as samples that models of tasks have from the start: of the device's family,
--- each result by its rank among those of its function, so that functions of any size and spread of times go together.
--- A task's model learns from these and the task's own results together.
+-- What the store knows of other functions: a model of their results, of the device's family, each result by its rank
+-- among those of its function, so that functions of any size and spread of times go together. It ranks the first
+-- candidates of a task, whose own model learns from the task's results alone.
 -- Source: Chen et al., "Learning to optimize tensor programs" (AutoTVM), NeurIPS 2018, section 4.
 local transfer = {LEAST = 16} -- records that a function has at least
 

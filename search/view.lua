@@ -5,7 +5,7 @@ local view = {}
 
 local FIELDS = {"func", "target", "seed", "iteration", "batch", "bound", "asked", "jobs", "model"}
 local METHODS = {"sketch", "other_choices", "open_space", "remaining", "is_over", "draw_jobs", "unmeasured", "is_known",
-                 "is_near_roofline"}
+                 "is_near_roofline", "is_ranked_by_others"}
 
 local function fields_of(t)
   local copy = {}

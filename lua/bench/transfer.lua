@@ -30,10 +30,9 @@ end
 
 -- ---- Runs ------------------------------------------------------------------------------------------------------
 
--- A run: the best so far after each trial. from: a store of records that a model is trained on, nil: none is; goal:
--- seconds after which it has what is looked for, and ends.
-local function run(task, seed, policy, store, from, goal, options)
-  local bests, ended = {}, {}
+-- A run: the best so far after each trial. from: a store of records that a model is trained on, nil: none is.
+local function run(task, seed, policy, store, from, options)
+  local bests = {}
   local target = ms.target(options.target or "native", {runs = true})
   tools.with_store(function(own)
     local measurer = recorded.open(store, target)
@@ -41,14 +40,11 @@ local function run(task, seed, policy, store, from, goal, options)
     local function listen(e)
       if e.event == "trial" and e.best_seconds then
         bests[e.done] = math.min(e.best_seconds, bests[e.done] or math.huge)
-        if goal and e.best_seconds <= goal then error(ended, 0) end
       end
       progress(e)
     end
-    local ok, message = pcall(tune.run, task.func,
-                              {trials = options.trials, seed = seed, policy = policy, target = target.text, store = own,
-                               measurer = measurer, transfer_from = from, transfer = from ~= nil, listen = listen})
-    if not ok and message ~= ended then error(message, 0) end
+    tune.run(task.func, {trials = options.trials, seed = seed, policy = policy, target = target.text, store = own,
+                         measurer = measurer, transfer_from = from, transfer = from ~= nil, listen = listen})
     if ms.interrupted() then cli.refuse("interrupted; %s keeps what was measured", store:path()) end
   end)
   return bests
@@ -66,6 +62,23 @@ end
 -- Trials until one took no longer than `most`; nil: none did.
 local function reached(bests, most, trials)
   for i = 1, trials do if bests[i] and bests[i] <= most then return i end end
+end
+
+-- What the best after so many trials gains: its time without over that with, as a geometric mean over all runs.
+local function gain_after(trials, rows)
+  local list = {}
+  for _, row in ipairs(rows) do
+    for s, bests in ipairs(row.runs.without) do
+      local function best_by(all)
+        local best = math.huge
+        for i, seconds in pairs(all) do if i <= trials then best = math.min(best, seconds) end end
+        return best
+      end
+      local without, with = best_by(bests), best_by(row.runs.with[s])
+      if without < math.huge and with < math.huge then list[#list + 1] = without / with end
+    end
+  end
+  return #list > 0 and tools.geometric_mean(list) or 1
 end
 
 -- ---- The report ------------------------------------------------------------------------------------------------
@@ -86,6 +99,7 @@ local function report(task, policy, without, with, options, best)
                         policy, cli.time_text(best), 100 * (NEAR - 1), table.concat(row.without, " "),
                         table.concat(row.with, " ")))
   end
+  row.runs = {without = without, with = with}
   return row
 end
 
@@ -103,15 +117,24 @@ local function report_total(rows, policy, options)
   local without, with = sum(all.without), sum(all.with)
   local total = {bench = "transfer total", policy = policy, runs = #all.with, without = without, with = with,
                  mean_without = tools.geometric_mean(all.without), mean_with = tools.geometric_mean(all.with),
-                 better = better, worse = worse}
+                 better = better, worse = worse, gains = {}}
+  local gains = {}
+  for trials = 2, 8 do
+    if 1 << trials > options.trials then break end
+    local gain = gain_after(1 << trials, rows)
+    total.gains[#total.gains + 1] = {trials = 1 << trials, gain = gain}
+    gains[#gains + 1] = string.format("%.2f after %d", gain, 1 << trials)
+  end
   if options.json then return cli.put_json(total) end
   print(string.format("%s, %d runs: %d trials without, %d with; geometric means %.1f and %.1f; fewer in %d runs, more \z
                        in %d", policy, #all.with, without, with, total.mean_without, total.mean_with, better, worse))
+  if #gains > 0 then print("the best with is faster, geometric means: " .. table.concat(gains, ", ") .. " trials") end
 end
 
 -- ---- Records as candidates -----------------------------------------------------------------------------------------
 
-local LEAST_RECORDS, BATCH, EPSILON = 64, 32, 0.05 -- of a function; as search/policy/evolutionary.lua
+local LEAST_RECORDS = 64 -- of a function
+local BATCH, EPSILON, BEST_BY_OTHERS = 32, 0.05, 0.25 -- as search/policy/evolutionary.lua
 
 -- Records of a task that were measured, in an order that the seed draws: {features, seconds}.
 local function drawn(candidates, seed)
@@ -135,6 +158,16 @@ local function places_of(model, candidates)
   return places
 end
 
+-- The places of which a model of others chooses: the best quarter, in an order by chance, and then the rest.
+local function drawn_places(places, stream)
+  local most = math.min(#places, math.max(BATCH, math.ceil(BEST_BY_OTHERS * #places)))
+  for i = 1, most do
+    local k = i + stream:below(most - i + 1)
+    places[i], places[k] = places[k], places[i]
+  end
+  return places
+end
+
 -- The next batch, a few by chance, is taken out of those that are left.
 local function take_batch(left, places, stream)
   local taken, batch, at = {}, {}, 1
@@ -151,12 +184,14 @@ local function take_batch(left, places, stream)
   return batch, rest
 end
 
--- The best so far after each trial. model: what chooses and learns; knows: from the first batch on.
-local function choose(candidates, model, knows, seed, trials)
+-- The best so far after each trial. others: the model that chooses the first batch; nil: chance does.
+local function choose(candidates, others, seed, trials)
   local left, stream = drawn(candidates, seed)
-  local bests, done, best, batch = {}, 0, math.huge, nil
+  local model, bests, done, best, batch = ms.model("xgboost", seed), {}, 0, math.huge, nil
   while done < trials and #left > 0 do
-    batch, left = take_batch(left, places_of((knows or done > 0) and model or nil, left), stream)
+    local places = places_of(done > 0 and model or others, left)
+    if done == 0 and others then places = drawn_places(places, stream) end
+    batch, left = take_batch(left, places, stream)
     for _, c in ipairs(batch) do
       done, best = done + 1, math.min(best, c.seconds)
       bests[done] = best
@@ -196,8 +231,8 @@ local function bench_recorded(store, options)
     taught = taught + (others and 1 or 0)
     for s = 1, options.seeds do
       local seed = options.seed + s - 1
-      without[s] = choose(task.candidates, ms.model("xgboost", seed), false, seed, options.trials)
-      with[s] = others and choose(task.candidates, others:pooled(seed), true, seed, options.trials) or without[s]
+      without[s] = choose(task.candidates, nil, seed, options.trials)
+      with[s] = others and choose(task.candidates, others, seed, options.trials) or without[s]
     end
     local all = {{math.huge}} -- the best of all records, whichever runs find it
     for i, c in ipairs(task.candidates) do all[1][i] = c.seconds end
@@ -237,7 +272,7 @@ return function(options, words)
       for i, task in ipairs(tasks) do
         runs[policy][i] = {}
         for s = 1, options.seeds do
-          runs[policy][i][s] = run(task, options.seed + s - 1, policy, store, nil, nil, options)
+          runs[policy][i][s] = run(task, options.seed + s - 1, policy, store, nil, options)
         end
       end
     end
@@ -247,8 +282,8 @@ return function(options, words)
       for _, policy in ipairs(options.policies) do
         local rows = {}
         for i, task in ipairs(tasks) do
-          local with, goal = {}, NEAR * best_of(runs[policy][i])
-          for s = 1, options.seeds do with[s] = run(task, options.seed + s - 1, policy, store, from, goal, options) end
+          local with = {}
+          for s = 1, options.seeds do with[s] = run(task, options.seed + s - 1, policy, store, from, options) end
           rows[i] = report(task, policy, runs[policy][i], with, options)
         end
         report_total(rows, policy, options)

@@ -342,29 +342,6 @@ void search_model_rank(struct search_model *m) {
   m->by_rank = true;
 }
 
-static void *copy_of(const void *at, size_t bytes) {
-  void *copy = malloc(bytes + 1);
-  if (!copy) abort();
-  if (bytes) memcpy(copy, at, bytes);
-  return copy;
-}
-
-struct search_model *search_model_pooled(struct search_model *model, uint64_t seed, ms_error *err) {
-  if (!finish_learning(model, err)) return NULL;
-  struct search_model *m = search_model_new("xgboost", seed, err);
-  if (!m) return NULL;
-  m->by_rank = model->by_rank;
-  forest_append(&m->prior, &model->prior);
-  forest_append(&m->learned, &model->learned);
-  m->count = m->room = model->count;
-  m->row_count = m->row_room = model->row_count;
-  m->task_count = model->task_count;
-  m->samples = copy_of(model->samples, model->count * sizeof *model->samples);
-  m->rows = copy_of(model->rows, (size_t)model->row_count * search_feature_count() * sizeof *model->rows);
-  m->tasks = copy_of(model->tasks, model->task_count * sizeof *model->tasks);
-  return m;
-}
-
 /* ---- Files ---- */
 
 /* Of the names of all features: a model is worth nothing on others. */

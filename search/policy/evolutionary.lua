@@ -3,6 +3,7 @@
 -- Source: Zheng et al., "Ansor", OSDI 2020, section 5.1; Shao et al., NeurIPS 2022, section 4.
 local POPULATION, MEASURED_SHARE, GENERATIONS, MUTATION, EPSILON = 512, 0.2, 4, 0.85, 0.05
 local LEAST_FRESH = 50
+local BEST_BY_OTHERS = 0.25 -- of fresh draws
 
 -- Draws an index by weights that add up to `total`.
 local function weighted(stream, weights, total)
@@ -100,12 +101,26 @@ local function evolve(env)
   return kept, population, stream
 end
 
+-- What a model of other functions ranks highest of fresh draws is mostly what it errs on most: the batch is drawn from
+-- the best of them.
+local function draw_by_others(env)
+  local stream, population = msched.stream(env.seed, env.iteration, 1), fresh(env, POPULATION)
+  local scores, kept = env.model:predict(population), {seen = {}}
+  keep_best(kept, population, scores, math.max(env.batch, math.ceil(BEST_BY_OTHERS * #population)))
+  for i = 1, math.min(env.batch, #kept) do
+    local k = i + stream:below(#kept - i + 1)
+    kept[i], kept[k] = kept[k], kept[i]
+  end
+  return kept, population, stream
+end
+
 return msched.policy {
   name = "evolutionary",
   needs = {features = true, model = true, transfer = true},
   run = function(env)
     while env:remaining() > 0 do
-      local kept, population, stream = evolve(env)
+      local choose = env:is_ranked_by_others() and draw_by_others or evolve
+      local kept, population, stream = choose(env)
       local list, want = {}, math.min(env.batch, env:remaining())
       for i = 1, math.min(#kept, want) do list[i] = kept[i].candidate end
       for i = 1, #list do -- a few by chance, for what the model does not know

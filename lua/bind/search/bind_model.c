@@ -54,16 +54,6 @@ static int model_successor(lua_State *L) {
   return *m ? 1 : bind_raise(L, &err);
 }
 
-/* model:pooled([seed]): a model that learns from the samples of this one and its own together */
-static int model_pooled(lua_State *L) {
-  struct search_model **from = check_model(L);
-  uint64_t seed = (uint64_t)luaL_optinteger(L, 2, 1);
-  ms_error err = {.instruction = -1};
-  struct search_model **m = push_model(L);
-  *m = search_model_pooled(*from, seed, &err);
-  return *m ? 1 : bind_raise(L, &err);
-}
-
 static int collect_model(lua_State *L) {
   search_model_free(*check_model(L));
   *check_model(L) = NULL;
@@ -129,8 +119,11 @@ static int model_save(lua_State *L) {
 
 void bind_models(lua_State *L) {
   assert(lua_istable(L, -1));
-  static const luaL_Reg model[] = {{"update", model_update},       {"predict", model_predict}, {"save", model_save},
-                                   {"successor", model_successor}, {"pooled", model_pooled},   {NULL, NULL}};
+  static const luaL_Reg model[] = {{"update", model_update},
+                                   {"predict", model_predict},
+                                   {"save", model_save},
+                                   {"successor", model_successor},
+                                   {NULL, NULL}};
   static const luaL_Reg model_meta[] = {{"__gc", collect_model}, {NULL, NULL}};
   bind_type(L, BOUND_MODEL, model, model_meta);
   static const luaL_Reg functions[] = {{"model", new_model}, {"load_model", load_model}, {NULL, NULL}};

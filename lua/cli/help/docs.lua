@@ -403,7 +403,6 @@ model:update(candidates: table[]) | Learns from candidates that have features, s
 model:predict(candidates: table[]): number[] | Scores of candidates by their features, the higher the better.
 model:save(path: string) | Writes what was learned to a file.
 model:successor(seed?: integer): msched.model | A model that starts from what this one has learned.
-model:pooled(seed?: integer): msched.model | A model that learns from the samples of this one and its own together.
 redis:ask(seconds: number, commands: table, patient?: boolean): table?, string?, string? | The replies to commands, lists of words: strings, integers, lists, false, {error =}; nil, a kind (lost, nonsense, large, interrupted) and why, and the connection is closed.
 redis:is_open(): boolean | Whether nothing has ended it yet.
 redis:close() | Ends it.

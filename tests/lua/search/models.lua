@@ -154,7 +154,7 @@ same(first:predict(candidates), before)
 -- trees are summed in another order
 for i, score in ipairs(from:successor(8):predict(candidates)) do assert(math.abs(score - learned[i]) < 1e-5, i) end
 
--- By rank the order of times counts alone; a pooled model has the samples of another, which stays as it is.
+-- By rank the order of times counts alone.
 local function ranked(f, by_rank)
   local model, samples = ms.model("xgboost", 1, by_rank), {}
   for i, c in ipairs(candidates) do samples[i] = {features = c.features, seconds = f(c.seconds), task = 3} end
@@ -171,13 +171,6 @@ for i, score in ipairs(ranked(squared):predict(candidates)) do
   differs = math.max(differs, math.abs(score - by_rank[i]))
 end
 assert(differs > 0.01)
-local pooled = rank_model:pooled(1)
-same(by_rank, pooled:predict(candidates))
-pooled:update(taught)
-local together, both = pooled:predict(candidates), ms.model("xgboost", 1, true)
-for i, c in ipairs(candidates) do both:update {{features = c.features, seconds = c.seconds, task = 3}, taught[i]} end
-for i, score in ipairs(both:predict(candidates)) do assert(math.abs(score - together[i]) < 0.05, i) end
-same(rank_model:predict(candidates), by_rank)
 
 -- Runs on a device that answers at once; what they say of a start from others' records, and what they ask for first.
 local transfer, simulated = ms.load "search.transfer", ms.load "search.fleet.simulated"
@@ -222,6 +215,27 @@ for words, option in pairs {["does not go with the policy `random`"] = {policy =
   local taken, why_not = pcall(asked_of, 32, option)
   assert(not taken and tostring(why_not):find(words, 1, true), why_not)
 end
+-- what others' records taught ranks until the task's own results have
+local ranks = {}
+ms.policy {name = "watch", needs = {features = true, model = true, transfer = true}, run = function(env)
+  local candidates = env:replay(env:draw_jobs(24))
+  for _, most in ipairs {15, 1, 8} do
+    ranks[#ranks + 1] = {others = env:is_ranked_by_others(), scores = env.model:predict(candidates)}
+    env:measure(env:unmeasured(candidates, most))
+  end
+  ranks[#ranks + 1] = {others = env:is_ranked_by_others(), scores = env.model:predict(candidates)}
+end}
+local seen = asked_of(32, {policy = "watch", trials = 40, db = path .. ".watch.db", transfer_from = store, seed = 3})
+assert(seen == "1 24", seen)
+assert(#ranks == 4, #ranks)
+assert(ranks[1].others and ranks[2].others and not ranks[3].others and not ranks[4].others)
+same(ranks[1].scores, ranks[2].scores)
+local changed = 0
+for i, score in ipairs(ranks[3].scores) do changed = math.max(changed, math.abs(score - ranks[2].scores[i])) end
+assert(changed > 0.01)
+ranks = {}
+local untold = asked_of(32, {policy = "watch", trials = 40, db = path .. ".watch.db.2", transfer = false})
+assert(untold == nil and not ranks[1].others)
 -- the same again, and where the run goes on: what it and others measured since teaches it nothing more
 local other = path .. ".other.db"
 local again_told, again = asked_of(32, {db = other, transfer_from = store})
