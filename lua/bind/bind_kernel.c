@@ -493,6 +493,14 @@ static int host(lua_State *L) {
   return 1;
 }
 
+/* see_device(name): this process and those that it starts have one GPU alone, named as CUDA_VISIBLE_DEVICES names it.
+ * CUDA reads that once: it is called before devices are asked for, and no thread runs. Source: CUDA C++ Programming
+ * Guide, "CUDA Environment Variables". */
+static int see_device(lua_State *L) {
+  if (setenv("CUDA_VISIBLE_DEVICES", bind_check_text(L, 1), 1)) return luaL_error(L, "no memory");
+  return 0;
+}
+
 void bind_kernels(lua_State *L) {
   assert(lua_istable(L, -1));
   static const luaL_Reg methods[] = {{"time", time_kernel},
@@ -519,6 +527,7 @@ void bind_kernels(lua_State *L) {
                                        {"interpret_samples", interpret_samples},
                                        {"check_lowered", check_lowered},
                                        {"check_exported", check_exported},
+                                       {"see_device", see_device},
                                        {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
 }
@@ -571,19 +580,10 @@ static int device_clocks(lua_State *L) {
   return 1;
 }
 
-/* see_device(name): this process and those that it starts have one GPU alone, named as CUDA_VISIBLE_DEVICES names it.
- * CUDA reads that once: it is called before devices are asked for. Source: CUDA C++ Programming Guide, "CUDA
- * Environment Variables". */
-static int see_device(lua_State *L) {
-  if (setenv("CUDA_VISIBLE_DEVICES", bind_check_text(L, 1), 1)) return luaL_error(L, "no memory");
-  return 0;
-}
-
 void bind_targets(lua_State *L) {
   assert(lua_istable(L, -1));
-  static const luaL_Reg functions[] = {{"target", target},         {"host", host},
-                                       {"devices", devices},       {"device_clocks", device_clocks},
-                                       {"see_device", see_device}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"target", target}, {"host", host}, {"devices", devices}, {"device_clocks", device_clocks}, {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
   bind_units(L);
 }

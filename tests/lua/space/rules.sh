@@ -45,6 +45,14 @@ nothing='it registers nothing: a file of rules calls ms.rule, ms.postproc, ms.mu
 printf '' | refused blank "blank.lua: $nothing"
 cat "$gemm" | refused function "function.lua: $nothing"
 printf 'local ms = require "msched"\nms.policy {name = "p", run = function() end}\n' | refused policy "policy.lua: $nothing"
+# all functions that a file of rules has: none runs code, starts processes, or changes what the process has
+rule names 'local names = {}
+  for name, value in pairs(ms) do if type(value) == "function" then names[#names + 1] = name end end
+  table.sort(names)
+  error(table.concat(names, " "))' | refused names ": apply code_of device_clocks devices divisors from_script functions_of_script \
+host intrinsic intrinsics_text join_traces limited load memoized model mutator options pass policy postproc rate_share \
+rate_text read_trace rule run_options schedule skips_failing sorted_keys space specialize stream target time_text type \
+unit_is_used unit_rate units visible where with_weights without_empty; mend it"
 rule raises 'local x = nil + 1' | refused raises 'rule `raises`' 'raises.lua:2' 'raises.lua:3: attempt' 'leave it out'
 rule table 'error {1}' | refused table 'rule `table`'
 rule below 'sch:split(block, {2, 2})' | refused below 'rule `below`' 'below.lua:3:'
