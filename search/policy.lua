@@ -65,7 +65,7 @@ function Running:ask(candidates)
 end
 
 -- What a policy raises by what it called: not its own fault.
-local FOREIGN = {}
+local FOREIGN = {__tostring = function(e) return tostring(e.message) end}
 function policies.raise_foreign(message) error(setmetatable({message = message}, FOREIGN), 0) end
 
 -- seconds: how long it may run without asking for measurements.

@@ -226,3 +226,7 @@ assert(not ended[1].fastest and tune.why(ended[1]):find("took far longer than th
 
 support.remove_stores()
 print "policies: ok"
+
+-- What is raised by what a policy called is text to whoever catches it.
+local raised, foreign = pcall(msched.load "search.policy".raise_foreign, "postprocessor `bad`: it fails")
+assert(not raised and tostring(foreign) == "postprocessor `bad`: it fails")
