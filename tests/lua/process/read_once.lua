@@ -61,5 +61,8 @@ for _, name in ipairs {"rules/worker", "rules/space", "rules/targets", "search/t
 end
 ms.sandbox {files = {}}
 support.run({func}, {files = {}, policy = "random", trials = 4, jobs = 2})
+-- A file that has two names is compiled once, and is a module of each.
+local by_points, by_slashes = ms.load "lua.cli.help.terms", ms.load "lua/cli/help/terms"
+assert(type(by_points) == type(by_slashes) and by_points ~= by_slashes)
 support.remove_stores()
 print "read_once: ok"
