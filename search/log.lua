@@ -15,6 +15,9 @@ log.kinds = {
   uncomposed = { -- what is best of a group cannot be done to the whole function: its next best takes its place
     group = "its name", reason = "what was refused",
   },
+  opening = { -- spaces are being opened, which takes long: each second, until the first task starts
+    opened = "of so many tasks they are", tasks = "and how many there are",
+  },
   start = { -- a task was opened: its space, and what the store knows of it
     target = "what code is generated for", trials = "how many are wanted of the task, those counted included",
     total = "and of all tasks together, where that was asked for",

@@ -228,6 +228,14 @@ function handlers.uncomposed(self, e)
   warn(self, e.task, "the best of %s is left out: %s", e.group, e.reason:match "^[^\n]*")
 end
 
+local BETWEEN_OPENINGS = 5 -- seconds
+
+function handlers.opening(self, e)
+  if self.opening_told and e.elapsed - self.opening_told < BETWEEN_OPENINGS then return end
+  self.opening_told = e.elapsed
+  self.print(string.format("%s: the spaces of %d of %d functions are open", e.task, e.opened, e.tasks))
+end
+
 -- A state joins those that it is shown with: of the network, and of the function that is cut.
 local function add_state(self, e)
   local s, cut = new_state(e), e.part_of or e.groups and e.task

@@ -72,6 +72,14 @@ do
   assert(progress.time_text(states.f, 102) == "102 s, the best 4 are timed again, about 4 s left",
          progress.time_text(states.f, 102))
 end
+-- Of spaces that take long to open it is said how many are, not each second.
+do
+  local list = {}
+  for i = 1, 12 do list[i] = {event = "opening", task = "f", elapsed = i, opened = 10 * i, tasks = 500} end
+  shown(list)
+  assert(#lines == 3 and lines[1] == "f: the spaces of 10 of 500 functions are open" and lines[3]:find " 110 of ",
+         table.concat(lines, "\n"))
+end
 -- On a pipe something is said while nothing succeeds; repeats are no failures; the most frequent failure is first.
 local failing = {start(), {event = "asked", task = "f", elapsed = 1, iteration = 1, candidates = 16, measured = 16,
                            recalled = 0, repeated = 3, seconds = 0}}

@@ -302,6 +302,20 @@ do
   assert(starts[1].part_of == "chain" and starts[1].weight == 5 and starts[3].groups == 2 and starts[3].shared == 16)
 end
 
+-- How many spaces are open is said while they are opened, where that takes long.
+do
+  local every = tune.TELLING
+  tune.TELLING = 0
+  local _, events = run(func, {trials = 1})
+  tune.TELLING = every
+  local opened = {}
+  for i, e in ipairs(events) do
+    if e.event == "start" then break end
+    if e.event == "opening" then opened[#opened + 1] = e.opened .. " of " .. e.tasks end
+  end
+  assert(table.concat(opened, ", ") == "0 of 3, 1 of 3, 2 of 3", table.concat(opened, ", "))
+end
+
 -- A function that should be cut and cannot: it is said, and searched as it is.
 do
   local body = {}
