@@ -418,7 +418,7 @@ static bool is_independent(const struct emit_c *e, const struct tir_stmt_node *s
   return !r.others;
 }
 
-enum { MOST_CHUNKS = 40, MOST_WRITTEN_OUT = 16 };
+enum { MOST_CHUNKS = 40, MOST_UNROLLED = 16 };
 
 /* Chunks of full width, then smaller ones. */
 static int cut(int from, int lanes, int width, struct c_chunk *out) {
@@ -472,11 +472,11 @@ static void store_vector(struct emit_c *e, const struct tir_stmt_node *s, tir_ex
   struct c_chunk chunks[MOST_CHUNKS];
   int width = width_of(e, s, index, lanes), whole = lanes / width, first = 0, count;
   bool independent = is_independent(e, s, index);
-  if (whole > MOST_WRITTEN_OUT && !independent) {
+  if (whole > MOST_UNROLLED && !independent) {
     emit_c_refuse(e, "a vector of %d lanes is stored to a buffer that it is read from: too wide for C", lanes);
     return;
   }
-  if (whole > MOST_WRITTEN_OUT) {
+  if (whole > MOST_UNROLLED) {
     struct c_chunk each = {0, width, "ms_lane"};
     emit_c_line(e, "for (%s ms_lane = 0; ms_lane < %d; ms_lane += %d) {", emit_c_index_type(e), whole * width, width);
     e->indent++;
@@ -519,7 +519,7 @@ void emit_c_bind_vector(struct emit_c *e, tir_var v, tir_expr value) {
     return;
   }
   int width = width_for(e, wide > t.bits ? wide : t.bits, lanes);
-  if (lanes / width > MOST_WRITTEN_OUT) {
+  if (lanes / width > MOST_UNROLLED) {
     emit_c_refuse(e, "a vector of %d lanes that is bound to a name is too wide for C", lanes);
     return;
   }

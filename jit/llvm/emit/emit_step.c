@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* A loop of so few iterations may be unrolled by LLVM: the one around it is innermost then. */
-enum { MOST_WRITTEN_OUT = 8 };
+enum { MOST_UNROLLED = 8 };
 
 static bool is_index(tir_type t) {
   return tir_type_code(t) == TIR_INT && tir_type_bits(t) >= 32 && tir_type_lanes(t) == 1;
@@ -52,7 +52,7 @@ bool emit_is_stepped(const struct emit *e, tir_stmt loop) {
   if (tir_loop_extent(e->ir, loop) < 2) return false;
   tir_stmt only = tir_stmt_at(e->ir, loop)->first[TIR_BODY];
   if (only && !tir_stmt_at(e->ir, only)->next && tir_is(e->ir, only, TIR_LOOP))
-    return tir_loop_extent(e->ir, only) <= MOST_WRITTEN_OUT && emit_is_stepped(e, only);
+    return tir_loop_extent(e->ir, only) <= MOST_UNROLLED && emit_is_stepped(e, only);
   for (tir_stmt s = tir_next(e->ir, loop, loop); s; s = tir_next(e->ir, s, loop)) {
     const struct tir_stmt_node *n = tir_stmt_at(e->ir, s);
     if (n->kind != TIR_STORE && n->kind != TIR_IF) return false;
