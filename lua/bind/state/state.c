@@ -255,13 +255,16 @@ static const struct own_file *find_own_file(const char *path) {
 /* The code of a chunk, while Lua writes it. */
 struct code {
   char *bytes;
-  size_t length;
+  size_t length, room;
 };
 static int add_code(lua_State *L, const void *bytes, size_t length, void *to) {
   (void)L;
   struct code *code = to;
-  code->bytes = realloc(code->bytes, code->length + length);
-  if (!code->bytes) abort(); /* as wherever memory ends in C */
+  if (code->length + length > code->room) { /* Lua writes some bytes at a time */
+    code->room = 2 * (code->length + length) + 4096;
+    code->bytes = realloc(code->bytes, code->room);
+    if (!code->bytes) abort(); /* as wherever memory ends in C */
+  }
   memcpy(code->bytes + code->length, bytes, length);
   code->length += length;
   return 0;
@@ -270,7 +273,7 @@ static int add_code(lua_State *L, const void *bytes, size_t length, void *to) {
 /* Keeps the code of the chunk on top, which stays there. What another state has read meanwhile stands. */
 static void keep_own_file(lua_State *L, const char *path) {
   assert(lua_isfunction(L, -1));
-  struct code code = {NULL, 0};
+  struct code code = {NULL, 0, 0};
   if (lua_dump(L, add_code, &code, 0) != 0 || !code.length) abort();
   struct own_file *f = malloc(sizeof *f);
   if (f) *f = (struct own_file){.path = strdup(path), .code = code.bytes, .length = code.length};
