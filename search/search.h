@@ -97,6 +97,8 @@ struct search_model *search_model_from(struct search_model *model, uint64_t seed
 /* Of a model without samples: they count by their rank among those of their task, so that tasks of other spreads of
  * times go together. */
 void search_model_rank(struct search_model *model);
+/* Whether it ranks by what it has learned, and not by chance. */
+bool search_model_has_learned(const struct search_model *model);
 /* Writes what was learned; the file is replaced as a whole. */
 bool search_model_save(struct search_model *model, const char *path, ms_error *err);
 void search_model_free(struct search_model *model);

@@ -12,7 +12,6 @@ local Task = {NUMBERS = 20} -- bits of a candidate's number that count within it
 Task.__index = Task
 
 local MOST_IDLE = 3 -- times in a row that nothing new was asked for
-local LEAST_TO_LEARN = 16 -- results; as search/model/model.c
 
 local function count(table_, reason) table_[reason] = (table_[reason] or 0) + 1 end
 
@@ -42,8 +41,7 @@ function Task.new(func, fields)
   local self = setmetatable({
     func = func, iteration = 1, made = 0, done = 0, counted = 0, run_number = 1, waiting = 0, idle = 0, accepted = 0,
     submitted = 0, recorded = 0, late = 0, pending = {}, samples = {}, stored_left = 0, kept = 0, censored = 0,
-    repeated = 0, busy = 0, retimed = 0, learned = 0,
-    transferred = 0, known = {}, unfinished = {}, finished = {}, measured = {}, failures = {},
+    repeated = 0, busy = 0, retimed = 0, known = {}, unfinished = {}, finished = {}, measured = {}, failures = {},
     row = {failures = {}, length = 0}, wins = {}, starts = {}, stored_of = {},
     model = no_model,
     spent = {open = 0, replay = 0, policy = 0, learn = 0, wait = 0, build = 0, run = 0},
@@ -252,12 +250,12 @@ end
 -- Takes a model that has learned of other functions, from so many samples of so many of them: it ranks candidates until
 -- the task's own model has learned.
 function Task:take_transferred(model, samples, functions)
-  self.of_others, self.transferred = model, samples
+  self.of_others = model
   self.log("transferred", self.name, {samples = samples, functions = functions})
 end
 
 -- Whether what ranks candidates has learned of other functions alone.
-function Task:is_ranked_by_others() return self.of_others ~= nil and self.learned < LEAST_TO_LEARN end
+function Task:is_ranked_by_others() return self.of_others ~= nil and not self.learner:has_learned() end
 
 -- The model failed: the search goes on by chance. False: the user would rather stop, or has stopped.
 function Task:leave_model(message)
@@ -488,7 +486,7 @@ function Task:learn(samples, known)
     return
   end
   local seconds = msched.clock() - start
-  self.learned, self.spent.learn = self.learned + #samples, self.spent.learn + seconds
+  self.spent.learn = self.spent.learn + seconds
   self.log("learned", self.name, {lessons = #samples, known = known, seconds = seconds})
 end
 

@@ -291,6 +291,10 @@ bool search_model_update(struct search_model *m, const struct search_sample *sam
   return m->learning || fit(m, err);
 }
 
+bool search_model_has_learned(const struct search_model *m) {
+  return m->prior.tree_count || (m->learns && m->count >= LEAST_TO_LEARN);
+}
+
 void search_model_free(struct search_model *m) {
   if (!m) return;
   ms_error unheard = {.instruction = -1};

@@ -54,6 +54,12 @@ static int model_successor(lua_State *L) {
   return *m ? 1 : bind_raise(L, &err);
 }
 
+/* model:has_learned(): whether it ranks by what it has learned, and not by chance */
+static int model_has_learned(lua_State *L) {
+  lua_pushboolean(L, search_model_has_learned(*check_model(L)));
+  return 1;
+}
+
 static int collect_model(lua_State *L) {
   search_model_free(*check_model(L));
   *check_model(L) = NULL;
@@ -119,11 +125,9 @@ static int model_save(lua_State *L) {
 
 void bind_models(lua_State *L) {
   assert(lua_istable(L, -1));
-  static const luaL_Reg model[] = {{"update", model_update},
-                                   {"predict", model_predict},
-                                   {"save", model_save},
-                                   {"successor", model_successor},
-                                   {NULL, NULL}};
+  static const luaL_Reg model[] = {
+      {"update", model_update},       {"predict", model_predict},         {"save", model_save},
+      {"successor", model_successor}, {"has_learned", model_has_learned}, {NULL, NULL}};
   static const luaL_Reg model_meta[] = {{"__gc", collect_model}, {NULL, NULL}};
   bind_type(L, BOUND_MODEL, model, model_meta);
   static const luaL_Reg functions[] = {{"model", new_model}, {"load_model", load_model}, {NULL, NULL}};

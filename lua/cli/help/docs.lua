@@ -403,6 +403,7 @@ estimator:best(options: {seed?: integer, budget?: integer, most?: integer, each?
 model:update(candidates: table[]) | Learns from candidates that have features, seconds and, where they are of several functions, task, a number of the function. Goes on in the background; the model's next method waits for it.
 model:predict(candidates: table[]): number[] | Scores of candidates by their features, the higher the better.
 model:save(path: string) | Writes what was learned to a file.
+model:has_learned(): boolean | Whether it ranks by what it has learned, and not by chance.
 model:successor(seed?: integer): msched.model | A model that starts from what this one has learned.
 redis:ask(seconds: number, commands: table, patient?: boolean): table?, string?, string? | The replies to commands, lists of words: strings, integers, lists, false, {error =}; nil, a kind (lost, nonsense, large, interrupted) and why, and the connection is closed.
 redis:is_open(): boolean | Whether nothing has ended it yet.

@@ -188,22 +188,22 @@ local function device()
   return made
 end
 local function asked_of(m, options)
-  local all, told, asked =
+  local all, reported, asked =
     {db = db, trials = 24, batch = 24, policy = "evolutionary", jobs = 1, transfer = true, measurer = device()}, nil,
     nil
   for key, value in pairs(options or {}) do all[key] = value end
   function all.listen(e)
-    if e.event == "transferred" then told = e.functions .. " " .. e.samples end
+    if e.event == "transferred" then reported = e.functions .. " " .. e.samples end
     if e.event == "asked" and not asked then asked = table.concat(e.hashes, " ") end
   end
   tune.run(product(m), all)
-  return told, asked
+  return reported, asked
 end
 assert(asked_of(16) == nil, "an empty store teaches nothing")
 local fresh_path = path .. ".fresh.db"
 local _, untaught = asked_of(32, {db = fresh_path})
-local told, asked = asked_of(32)
-assert(told == "1 24" and asked ~= untaught, told)
+local reported, asked = asked_of(32)
+assert(reported == "1 24" and asked ~= untaught, reported)
 local store = ms.store(db, {read_only = true})
 for _, option in ipairs {{transfer = false}, {model = "random"}} do
   option.trials, option.seed, option.db, option.transfer_from = 1, 9, fresh_path, store
@@ -234,12 +234,12 @@ local changed = 0
 for i, score in ipairs(ranks[3].scores) do changed = math.max(changed, math.abs(score - ranks[2].scores[i])) end
 assert(changed > 0.01)
 ranks = {}
-local untold = asked_of(32, {policy = "watch", trials = 40, db = path .. ".watch.db.2", transfer = false})
-assert(untold == nil and not ranks[1].others)
+local unreported = asked_of(32, {policy = "watch", trials = 40, db = path .. ".watch.db.2", transfer = false})
+assert(unreported == nil and not ranks[1].others)
 -- the same again, and where the run goes on: what it and others measured since teaches it nothing more
 local other = path .. ".other.db"
-local again_told, again = asked_of(32, {db = other, transfer_from = store})
-assert(again_told == "1 24" and again == asked, again_told)
+local again_reported, again = asked_of(32, {db = other, transfer_from = store})
+assert(again_reported == "1 24" and again == asked, again_reported)
 local tasks = {{func = product(32), workload = store:workload_id(product(32)), target = ms.target "native", seed = 1}}
 local function counts_of(tasks_, from_)
   local _, samples, functions = transfer.model(tasks_[1], tasks_, from_ or store, 1)
