@@ -96,12 +96,13 @@ static int read_keys(MDB_txn *txn, MDB_dbi table, struct keys *out) {
   if (!out->at || !out->used) abort();
   while (!(code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT))) {
     if (key.mv_size != sizeof *out->at) continue;
-    assert(out->count < stat.ms_entries);
+    bool fits = out->count < stat.ms_entries &&
+                (!out->count || memcmp(&out->at[out->count - 1], key.mv_data, sizeof *out->at) < 0);
+    if (!fits) break; /* damaged: the file counts fewer, or has them in another order */
     memcpy(out->at[out->count++].bytes, key.mv_data, sizeof *out->at);
-    assert(out->count < 2 || memcmp(&out->at[out->count - 2], &out->at[out->count - 1], sizeof *out->at) < 0);
   }
   mdb_cursor_close(cursor);
-  return code == MDB_NOTFOUND ? 0 : code;
+  return code == MDB_NOTFOUND ? 0 : code ? code : MDB_CORRUPTED;
 }
 
 static int compare_ids(const void *a, const void *b) { return memcmp(a, b, sizeof(db_id)); }
