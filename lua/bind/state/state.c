@@ -234,21 +234,57 @@ void script_push_text(lua_State *L, const char *path) {
 }
 
 /* Our own files belong to the program, as its code does: each is read once, whichever state asks first, so that one
- * that is replaced while the program runs, by an update, does not make part of it another version. The first state
- * compiles it; others load what Lua made of it, in a tenth of the time. Kept until the program ends. */
+ * that is replaced while the program runs, by an update, does not make part of it another version. Where a second state
+ * loads it, it keeps what Lua makes of it, which those after it load in a tenth of the time. Kept until the program
+ * ends. */
 struct own_file {
   struct own_file *next;
-  char *path, *code;
-  size_t length;
+  char *path, *text, *code; /* code: under the lock; NULL, or does not change */
+  size_t length, code_length;
 };
 static struct own_file *own_files; /* under the lock; what is in the list does not change */
 static pthread_mutex_t own_files_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static const struct own_file *find_own_file(const char *path) {
+static struct own_file *find_own_file(const char *path) {
   pthread_mutex_lock(&own_files_lock);
-  const struct own_file *f = own_files;
+  struct own_file *f = own_files;
   while (f && strcmp(f->path, path) != 0) f = f->next;
   pthread_mutex_unlock(&own_files_lock);
+  return f;
+}
+
+/* The text is copied. What another state has read meanwhile stands. */
+static struct own_file *keep_own_file(const char *path, const char *text, size_t length) {
+  struct own_file *f = malloc(sizeof *f);
+  if (f) *f = (struct own_file){.path = strdup(path), .text = malloc(length + 1), .length = length};
+  if (!f || !f->path || !f->text) abort(); /* as wherever memory ends in C */
+  memcpy(f->text, text, length);
+  pthread_mutex_lock(&own_files_lock);
+  struct own_file *known = own_files;
+  while (known && strcmp(known->path, path) != 0) known = known->next;
+  if (!known) f->next = own_files, own_files = f;
+  pthread_mutex_unlock(&own_files_lock);
+  if (!known) return f;
+  free(f->path), free(f->text), free(f);
+  return known;
+}
+
+static struct own_file *read_own_file(lua_State *L, const char *path) {
+  size_t length;
+  ms_error err = {.instruction = -1};
+  bool is_read = bind_push_file(L, path, BIND_MOST_TEXT, &err);
+  if (!is_read && access(path, R_OK) == 0)
+    luaL_error(
+        L, "one of msched's own files cannot be read: %s; raise the limits of open files and of memory (ulimit -n, -v)",
+        err.message);
+  if (!is_read)
+    luaL_error(L,
+               "msched's own files are missing: cannot open %s; install msched again, or set MSCHED_LUA_PATH to the "
+               "folder that has its lua/lib",
+               err.message);
+  const char *text = lua_tolstring(L, -1, &length);
+  struct own_file *f = keep_own_file(path, text, length);
+  lua_pop(L, 1);
   return f;
 }
 
@@ -263,59 +299,44 @@ static int add_code(lua_State *L, const void *bytes, size_t length, void *to) {
   if (code->length + length > code->room) { /* Lua writes some bytes at a time */
     code->room = 2 * (code->length + length) + 4096;
     code->bytes = realloc(code->bytes, code->room);
-    if (!code->bytes) abort(); /* as wherever memory ends in C */
+    if (!code->bytes) abort();
   }
   memcpy(code->bytes + code->length, bytes, length);
   code->length += length;
   return 0;
 }
 
-/* Keeps the code of the chunk on top, which stays there. What another state has read meanwhile stands. */
-static void keep_own_file(lua_State *L, const char *path) {
+/* Keeps the code of the chunk on top, which stays there. */
+static void keep_code(lua_State *L, struct own_file *f) {
   assert(lua_isfunction(L, -1));
   struct code code = {NULL, 0, 0};
   if (lua_dump(L, add_code, &code, 0) != 0 || !code.length) abort();
-  struct own_file *f = malloc(sizeof *f);
-  if (f) *f = (struct own_file){.path = strdup(path), .code = code.bytes, .length = code.length};
-  if (!f || !f->path) abort();
   pthread_mutex_lock(&own_files_lock);
-  const struct own_file *known = own_files;
-  while (known && strcmp(known->path, path) != 0) known = known->next;
-  if (!known) f->next = own_files, own_files = f;
+  bool is_kept = f->code;
+  if (!is_kept) f->code = code.bytes, f->code_length = code.length;
   pthread_mutex_unlock(&own_files_lock);
-  if (known) free(f->path), free(f->code), free(f);
+  if (is_kept) free(code.bytes);
 }
 
-/* Pushes the text of one of our files. */
-static void push_own_text(lua_State *L, const char *path) {
-  ms_error err = {.instruction = -1};
-  if (bind_push_file(L, path, BIND_MOST_TEXT, &err)) return;
-  if (access(path, R_OK) == 0)
-    luaL_error(
-        L, "one of msched's own files cannot be read: %s; raise the limits of open files and of memory (ulimit -n, -v)",
-        err.message);
-  luaL_error(L,
-             "msched's own files are missing: cannot open %s; install msched again, or set MSCHED_LUA_PATH to the "
-             "folder that has its lua/lib",
-             err.message);
+static bool has_code(const struct own_file *f) {
+  pthread_mutex_lock(&own_files_lock);
+  bool has = f->code;
+  pthread_mutex_unlock(&own_files_lock);
+  return has;
 }
 
 /* Pushes the chunk of one of our files; messages call it msched/NAME, which sets it apart from a user's: by the name by
- * which the process loaded it first, where it has several ("rules.common", "rules/common"). */
+ * which the process compiled it, where it has several ("rules.common", "rules/common"). */
 static void load_file(lua_State *L, const char *path, const char *name) {
-  const struct own_file *f = find_own_file(path);
-  const char *text;
-  size_t length;
-  if (f) {
-    if (luaL_loadbufferx(L, f->code, f->length, name, "b") != LUA_OK) lua_error(L);
-    return;
-  }
-  push_own_text(L, path);
-  text = lua_tolstring(L, -1, &length);
-  if (luaL_loadbufferx(L, text, length, lua_pushfstring(L, SCRIPT_OWN "%s", name), "t") != LUA_OK) lua_error(L);
-  keep_own_file(L, path);
-  lua_replace(L, -3); /* the text; and then the chunk's name */
-  lua_pop(L, 1);
+  struct own_file *f = find_own_file(path);
+  bool is_first = !f, has;
+  if (is_first) f = read_own_file(L, path);
+  has = has_code(f);
+  const char *chunk = lua_pushfstring(L, SCRIPT_OWN "%s", name);
+  if (luaL_loadbufferx(L, has ? f->code : f->text, has ? f->code_length : f->length, chunk, has ? "b" : "t") != LUA_OK)
+    lua_error(L);
+  lua_remove(L, -2);
+  if (!is_first && !has) keep_code(L, f);
 }
 
 /* where(): the place in the user's file that the call comes from, as "file:line: ", or "" if there is none. */
