@@ -326,14 +326,14 @@ local function with_parts(items, run, options)
   return list
 end
 
-tune.TELLING = 1 -- seconds between two events of how many spaces are open
+tune.OPENING_SECONDS = 1 -- between two events of how many spaces are open
 
 local function open_all(items, run, shared, policy, options)
-  local list, task_of, told = with_parts(distinct(items), run, options), {}, msched.clock()
+  local list, task_of, logged = with_parts(distinct(items), run, options), {}, msched.clock()
   for i, each in ipairs(list) do
-    if msched.clock() - told >= tune.TELLING then
+    if msched.clock() - logged >= tune.OPENING_SECONDS then
       run.log("opening", each.name, {opened = i - 1, tasks = #list})
-      told = msched.clock()
+      logged = msched.clock()
     end
     local task = each.cut and open_whole(each, run, options) or open_task(each, run, shared, policy, options)
     run.tasks[i], task_of[each] = task, task

@@ -50,11 +50,11 @@ local function run(task, seed, policy, store, from, options)
   return bests
 end
 
--- The least of all runs.
-local function best_of(runs)
+-- The least of all runs, after so many trials of each where that is given.
+local function best_of(runs, trials)
   local best = math.huge
   for _, bests in ipairs(runs) do
-    for _, seconds in pairs(bests) do best = math.min(best, seconds) end
+    for i, seconds in pairs(bests) do if i <= (trials or math.huge) then best = math.min(best, seconds) end end
   end
   return best
 end
@@ -69,12 +69,7 @@ local function gain_after(trials, rows)
   local list = {}
   for _, row in ipairs(rows) do
     for s, bests in ipairs(row.runs.without) do
-      local function best_by(all)
-        local best = math.huge
-        for i, seconds in pairs(all) do if i <= trials then best = math.min(best, seconds) end end
-        return best
-      end
-      local without, with = best_by(bests), best_by(row.runs.with[s])
+      local without, with = best_of({bests}, trials), best_of({row.runs.with[s]}, trials)
       if without < math.huge and with < math.huge then list[#list + 1] = without / with end
     end
   end

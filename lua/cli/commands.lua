@@ -420,7 +420,7 @@ local function device_lines()
   local lines = {{"CUDA", found.driver:find "^%d" and "driver " .. found.driver or found.driver},
                  {"NVRTC", found.nvrtc}, {"GPUs", #texts > 0 and table.concat(texts, "; ") or "none"}}
   if found[1] then
-    lines[4], lines[5] = {"clocks", clocks_text()}, {"GPU peak", device_peak_text(found[1])}
+    lines[4], lines[5] = {"clocks", clocks_text()}, {"GPU peak", device_peak_text(found[1]), key = "device_peak"}
     if found[1].arch >= 70 then lines[6] = {"tensor", tensor_text(found[1])} end -- cores
   end
   return lines
@@ -472,7 +472,7 @@ function commands.doctor(options)
   for _, line in ipairs(own) do lines[#lines + 1] = line end
   if options.json then
     local object = {}
-    for _, l in ipairs(lines) do object[(l[1]:gsub("GPU peak", "device_peak"))] = l[2] end
+    for _, l in ipairs(lines) do object[l.key or l[1]] = l[2] end
     object.reach = object.device_peak -- its old name
     object.cores_online, object.cores_allowed, object.cores_quota = host.online, host.allowed, host.quota
     put_json(object)

@@ -231,8 +231,8 @@ end
 local BETWEEN_OPENINGS = 5 -- seconds
 
 function handlers.opening(self, e)
-  if self.opening_told and e.elapsed - self.opening_told < BETWEEN_OPENINGS then return end
-  self.opening_told = e.elapsed
+  if self.opening_shown and e.elapsed - self.opening_shown < BETWEEN_OPENINGS then return end
+  self.opening_shown = e.elapsed
   self.print(string.format("%s: the spaces of %d of %d functions are open", e.task, e.opened, e.tasks))
 end
 

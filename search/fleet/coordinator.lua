@@ -244,11 +244,11 @@ function Coordinator:take(bytes, name)
   if not job then return end -- a second time, or of a run before
   assert(job.name == (name or r.name) and self.in_flight > 0)
   self.sent[job.name], self.in_flight, self.came = nil, self.in_flight - 1, self.came + 1
-  if not r and job.traces then
+  if not r then
+    if not job.traces then return self:again(job, "its result was none: " .. why) end
     job.answer = {outcome = "none"}
     return
   end
-  if not r then return self:again(job, "its result was none: " .. why) end
   self.stored[#self.stored + 1] = job.name
   if r.outcome == "lacking" then
     self:tell_fault("worker %s: %s on the server: it is put there again", r.worker, r.reason)

@@ -304,10 +304,10 @@ end
 
 -- How many spaces are open is said while they are opened, where that takes long.
 do
-  local every = tune.TELLING
-  tune.TELLING = 0
+  local every = tune.OPENING_SECONDS
+  tune.OPENING_SECONDS = 0
   local _, events = run(func, {trials = 1})
-  tune.TELLING = every
+  tune.OPENING_SECONDS = every
   local opened = {}
   for i, e in ipairs(events) do
     if e.event == "start" then break end
