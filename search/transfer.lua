@@ -107,6 +107,19 @@ function transfer.model(task, tasks, store, seed, known)
   return model, #samples, functions
 end
 
+local BEST = 0.25 -- of candidates: what a model of other functions ranks highest is mostly what it errs on most
+
+-- How many of `count` candidates a batch is drawn from: the best by such a model.
+function transfer.most(count, batch) return math.max(batch, math.ceil(BEST * count)) end
+
+-- Draws a batch of a list of those, to its front.
+function transfer.draw(list, batch, stream)
+  for i = 1, math.min(batch, #list) do
+    local k = i + stream:below(#list - i + 1)
+    list[i], list[k] = list[k], list[i]
+  end
+end
+
 -- Gives such a model to the tasks of a run whose policy asks for it and whose model is the program's, which has learned
 -- nothing. options.transfer_from: a store to learn from, in place of the run's.
 function transfer.give(tasks, services)

@@ -5,6 +5,7 @@
 local ms = msched
 local cli, tools, recorded = ms.load "lua.cli.cli", ms.load "lua.bench.tools", ms.load "lua.bench.recorded"
 local policies, tune, operators = ms.load "search.policy", ms.load "search.tune", ms.load "lua.lib.ops.named"
+local transfer = ms.load "search.transfer"
 
 -- Operators of different kinds, which a core does in 2 to 120 us.
 local USUAL = {
@@ -129,7 +130,7 @@ end
 -- ---- Records as candidates -----------------------------------------------------------------------------------------
 
 local LEAST_RECORDS = 64 -- of a function
-local BATCH, EPSILON, BEST_BY_OTHERS = 32, 0.05, 0.25 -- as search/policy/evolutionary.lua
+local BATCH, EPSILON = 32, 0.05 -- as search/policy/evolutionary.lua
 
 -- Records of a task that were measured, in an order that the seed draws: {features, seconds}.
 local function drawn(candidates, seed)
@@ -153,14 +154,11 @@ local function places_of(model, candidates)
   return places
 end
 
--- The places of which a model of others chooses: the best quarter, in an order by chance, and then the rest.
+-- The places of which a model of others chooses first: a batch of the best.
 local function drawn_places(places, stream)
-  local most = math.min(#places, math.max(BATCH, math.ceil(BEST_BY_OTHERS * #places)))
-  for i = 1, most do
-    local k = i + stream:below(most - i + 1)
-    places[i], places[k] = places[k], places[i]
-  end
-  return places
+  local best = table.move(places, 1, math.min(#places, transfer.most(#places, BATCH)), 1, {})
+  transfer.draw(best, BATCH, stream)
+  return table.move(best, 1, #best, 1, places)
 end
 
 -- The next batch, a few by chance, is taken out of those that are left.
@@ -220,7 +218,7 @@ local function bench_recorded(store, options)
   local target, rows, taught = ms.target(options.target or "native"), {}, 0
   local tasks = recorded_tasks(store, target)
   for _, task in ipairs(tasks) do
-    local others = ms.load "search.transfer".model(task, {task}, store, options.seed)
+    local others = transfer.model(task, {task}, store, options.seed)
     if ms.interrupted() then cli.refuse "interrupted" end
     local without, with = {}, {}
     taught = taught + (others and 1 or 0)

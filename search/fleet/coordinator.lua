@@ -202,15 +202,22 @@ local function asked_of(self, name)
   return count
 end
 
--- A live worker that takes jobs and is trusted, which has been asked for fewest by name, other than one; nil: there is
--- none.
-local function choose_for(self, other)
+-- The live worker, taking jobs and trusted, that costs least by cost(worker): {number, number that decides between
+-- equals}, or nil where it is none; nil: there is none.
+local function cheapest(self, cost)
   local found, least
   for _, w in ipairs(self.workers) do
-    local asked = w.alive and w.slow == "" and w.name ~= other and not self.liars[w.name] and asked_of(self, w.name)
-    if asked and (not found or asked < least) then found, least = w.name, asked end
+    local own = w.alive and w.slow == "" and not self.liars[w.name] and cost(w)
+    if own and (not found or own[1] < least[1] or own[1] == least[1] and own[2] < least[2]) then
+      found, least = w.name, own
+    end
   end
   return found
+end
+
+-- The worker other than one that has been asked for fewest by name.
+local function choose_for(self, other)
+  return cheapest(self, function(w) return w.name ~= other and {asked_of(self, w.name), 0} end)
 end
 
 -- A job once more, under another name: its result is not taken. by: the worker that gave it; another gets it, for that
@@ -352,19 +359,13 @@ end
 
 -- ---- Finalists ---------------------------------------------------------------------------------------------------
 
--- A live worker that has not been asked yet: one that measured none of these, where there is any; else who has fewest
--- of others to time, and then of these measured fewest.
+-- A worker that has not been asked yet: one that measured none of these, where there is any; else who has fewest of
+-- others to time, and then of these measured fewest.
 local function choose(self, job)
-  local found, least
-  for _, w in ipairs(self.workers) do
-    local own = job.own[w.name] or 0
-    local cost = own == 0 and {0, asked_of(self, w.name)} or {1 + asked_of(self, w.name), own}
-    if w.alive and w.slow == "" and not job.had[w.name] and not self.liars[w.name]
-        and (not found or cost[1] < least[1] or cost[1] == least[1] and cost[2] < least[2]) then
-      found, least = w.name, cost
-    end
-  end
-  return found
+  return cheapest(self, function(w)
+    local own, asked = job.own[w.name] or 0, asked_of(self, w.name)
+    return not job.had[w.name] and (own == 0 and {0, asked} or {1 + asked, own})
+  end)
 end
 
 -- How many functions' finalists may be asked for at once: a worker times those of one.

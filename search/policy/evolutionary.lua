@@ -1,9 +1,9 @@
 -- Evolution of traces: a population from the best measured and from fresh draws, mutated over a few generations, ranked
 -- by the cost model; the best that were not measured yet are, with a few others by chance.
 -- Source: Zheng et al., "Ansor", OSDI 2020, section 5.1; Shao et al., NeurIPS 2022, section 4.
+local transfer = msched.load "search.transfer"
 local POPULATION, MEASURED_SHARE, GENERATIONS, MUTATION, EPSILON = 512, 0.2, 4, 0.85, 0.05
 local LEAST_FRESH = 50
-local BEST_BY_OTHERS = 0.25 -- of fresh draws
 
 -- Draws an index by weights that add up to `total`.
 local function weighted(stream, weights, total)
@@ -101,16 +101,12 @@ local function evolve(env)
   return kept, population, stream
 end
 
--- What a model of other functions ranks highest of fresh draws is mostly what it errs on most: the batch is drawn from
--- the best of them.
+-- By a model of other functions, which orders no more than fresh draws.
 local function draw_by_others(env)
   local stream, population = msched.stream(env.seed, env.iteration, 1), fresh(env, POPULATION)
   local scores, kept = env.model:predict(population), {seen = {}}
-  keep_best(kept, population, scores, math.max(env.batch, math.ceil(BEST_BY_OTHERS * #population)))
-  for i = 1, math.min(env.batch, #kept) do
-    local k = i + stream:below(#kept - i + 1)
-    kept[i], kept[k] = kept[k], kept[i]
-  end
+  keep_best(kept, population, scores, transfer.most(#population, env.batch))
+  transfer.draw(kept, env.batch, stream)
   return kept, population, stream
 end
 

@@ -49,6 +49,7 @@ for records; do
   timed "db import" "$msched" db import lines --db imported.db
   timed "db merge" "$msched" db merge s.db --db merged.db
   rm -f lines imported.db* merged.db*
+  sync # what the commands above wrote is not what commits wait for
   "$fill" commit s.db bare.db 300 | sed 's/^/  /'
   rm -f bare.db*
 done
