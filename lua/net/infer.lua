@@ -220,7 +220,10 @@ end
 
 local function start_values(net, given)
   local values, problems = {}, {}
-  for name, array in pairs(net.constants) do values[name] = common.constant(name, array) end
+  for name, array in pairs(net.constants) do
+    values[name] = common.constant(name, array)
+    values[name].varies = net.varies and net.varies[name]
+  end
   for _, input in ipairs(net.inputs) do
     local array = given[input.name]
     if array and array:type() ~= input.type then

@@ -7,6 +7,8 @@
 --                                  run
 --   layouts                        of values that are not in memory as their shapes say: lists of dimensions
 --                                  (common.lua)
+--   varies                         of a network that is planned, the constants that tell nodes apart which else are
+--                                  equal (Node:constant)
 -- Values are strings; "" stands for one that is left out. net:check() brings the nodes into order after a change.
 local ms = msched
 local inline = ms.load "lua.net.inline"
@@ -383,9 +385,10 @@ end
 
 -- Extents that are given: whole shapes of inputs by name, and single ones by the name that stands in the shapes.
 local function give_shapes(net, options, problems)
-  local shapes, dims, inputs = options.shapes or {}, options.dims or {}, {}
+  local shapes, dims, inputs, extents = options.shapes or {}, options.dims or {}, {}, {}
   for _, input in ipairs(net.inputs) do
     inputs[input.name] = input
+    for _, extent in ipairs(input.shape or {}) do extents[extent] = true end
     local given = shapes[input.name]
     if given and input.shape and #given ~= #input.shape then
       add(problems, "input %s has %d dimensions, and a shape of %d is given", input.name, #input.shape, #given)
@@ -406,6 +409,15 @@ local function give_shapes(net, options, problems)
     if not inputs[name] then
       add(problems, "a shape is given for %s, which is no input%s", name,
           ms.load "lua.lib.nearest".meant(name, ms.sorted_keys(inputs)))
+    end
+  end
+  local names = {}
+  for extent in pairs(extents) do if type(extent) == "string" and extent ~= "" then names[#names + 1] = extent end end
+  table.sort(names)
+  for _, name in ipairs(ms.sorted_keys(dims)) do
+    if not extents[name] then
+      add(problems, "%s is given as %d, and no extent of an input has that name%s", name, dims[name],
+          ms.load "lua.lib.nearest".meant(name, names))
     end
   end
 end

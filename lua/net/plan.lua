@@ -33,6 +33,7 @@ end
 -- constant, and what nothing needs is gone.
 local function settled(state)
   local net, nodes = state.net:copy(), {}
+  net.varies = {}
   for at, step in ipairs(needed_steps(state, true)) do
     local node = {}
     for key, value in pairs(step.node) do node[key] = value end
@@ -40,7 +41,9 @@ local function settled(state)
     for i, name in ipairs(step.node.inputs) do
       local value = name ~= "" and state.values[name]
       node.inputs[i] = value and value.name or ""
-      if value and value.array and not state.given[value.name] then net.constants[value.name] = value.array end
+      if value and value.array and not state.given[value.name] then
+        net.constants[value.name], net.varies[value.name] = value.array, value.varies
+      end
     end
     nodes[at] = node
   end

@@ -53,18 +53,19 @@ local parallelize_and_vectorize = msched.memoized(function(sch, block, jobs, mos
   if all then return all end
   local vectors = found.vector
   local parallel = math.min(found.parallel, #loops - vectors)
-  local outer, inner = loops[1], nil
+  local divided = found.divides and vectors == 0 and wants_vectors(sch, block, divisions, ...)
+  local outer, inner, lanes = loops[1], nil, nil
   if parallel > 0 then
-    repeat
-      outer = fuse(sch, loops, 1, parallel)
+    outer = fuse(sch, loops, 1, parallel)
+    while not outer do
       parallel = parallel - 1
-    until outer
+      outer = fuse(sch, loops, 1, parallel)
+    end
+    if divided and parallel == #loops then outer, lanes = sch:split(outer, {msched.rest, most}) end
     sch:try("parallel", outer)
   end
-  if found.divides and vectors == 0 and parallel < #loops and wants_vectors(sch, block, divisions, ...) then
-    local _, lanes = sch:split(loops[#loops], {msched.rest, most})
-    sch:try("vectorize", lanes)
-  end
+  if divided and not lanes then lanes = select(2, sch:split(loops[#loops], {msched.rest, most})) end
+  if lanes then sch:try("vectorize", lanes) end
   if vectors > 0 then
     repeat
       inner = fuse(sch, loops, #loops - vectors + 1, #loops)

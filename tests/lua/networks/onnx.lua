@@ -194,6 +194,7 @@ refuses("input x has 2 dimensions, and a shape of 1 is given", model(), {shapes 
 refuses("extent 2 of input x is 4, and 5 is given", model(), {shapes = {x = {1, 5}}})
 refuses("a constant is given for z, which is no input", model(), {constants = {z = 5}})
 refuses("a shape is given for z, which is no input", model(), {shapes = {z = {5}}})
+refuses("m is given as 4, and no extent of an input has that name", model(), {dims = {m = 4}})
 refuses("two inputs are named x", model {inputs = {{"x", "float32", {4}}, {"x", "float32", {4}}}})
 refuses("y is given twice, by Neg that gives y too", model {nodes = {{"Relu", {"x"}, {"y"}}, {"Neg", {"x"}, {"y"}}}})
 refuses("a cycle", model {nodes = {{"Add", {"x", "b"}, {"a"}}, {"Neg", {"a"}, {"b"}}, {"Neg", {"a"}, {"y"}}}})

@@ -485,6 +485,16 @@ plan = select(2, check(build({16, 16}, chain, {w = some {16, 16}})))
 assert(plan.arena_bytes == 2 * 16 * 16 * 4 and plan.constant_bytes == 16 * 16 * 4 and #plan.calls == 8)
 assert(#plan.prepared.functions == 1 and plan.prepared.functions[1].weight == 8)
 
+-- Steps of a recurrent layer are one function, whose loops of exponentials all run in parallel, as vectors.
+for _, kind in ipairs {{"LSTM", 4}, {"GRU", 3}} do
+  local weights = {w = some {1, kind[2] * 256, 8}, r = some {1, kind[2] * 256, 256}}
+  local recurrent = build({4, 1, 8}, {{kind[1], {"x", "w", "r"}, {"y"}, {hidden_size = 256}}}, weights)
+  plan = select(2, check(recurrent, {no_tune = true, target = "native -num-cores=2"}))
+  local steps = 0
+  for _, f in ipairs(plan.prepared.functions) do steps = math.max(steps, f.weight) end
+  assert(#plan.prepared.functions == 3 and steps == 4, kind[1] .. ": steps are functions of their own")
+end
+
 -- ---- Finalists inside the network ----
 
 do
