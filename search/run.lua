@@ -245,7 +245,7 @@ function Run:propose(services)
     self:tell_start(task)
     if not self:is_over() then
       local ok, message = msched.interruptible(task.parts and whole.untuned or untuned.find, task)
-      if not ok and not self:stopped() then error(message, 0) end
+      if not ok and not self:stopped() then error(string.format("%s: %s", task.name, message), 0) end
     end
   end
 end

@@ -206,8 +206,7 @@ local function transposed_window(n, X, W, groups)
     local target = wanted and wanted[d] or auto:find "^SAME" and X.shape[d + 2] * strides[d]
     if target then
       local total = math.max(0, full - target)
-      before[d], out[d] = auto == "SAME_UPPER" and total // 2 or auto == "SAME_LOWER" and (total + 1) // 2
-        or total // 2, target
+      before[d], out[d] = auto == "SAME_UPPER" and total // 2 or (total + 1) // 2, target
     end
     if out[d] < 0 then n:fail("extent %d of the result is %d", d, out[d]) end
   end

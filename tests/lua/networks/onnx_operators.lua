@@ -179,6 +179,11 @@ check("ConvTranspose", {f32({1, 1, 2}, {1, 2}), window}, {f32({1, 1, 4}, {10, 10
 check("ConvTranspose", {f32({1, 1, 1}, {3}), window}, {f32({1, 1, 2}, {30, 300})}, {strides = {2}, pads = {1, 0}})
 check("ConvTranspose", {f32({1, 1, 1}, {3}), window}, {f32({1, 1, 4}, {3, 30, 300, 0})},
       {strides = {2}, output_padding = {1}})
+-- of three elements one, and of four: what is odd of what is cut is cut before, or behind where SAME_UPPER asks for it
+check("ConvTranspose", {f32({1, 1, 1}, {3}), window}, {f32({1, 1, 1}, {30})}, {output_shape = {1}})
+check("ConvTranspose", {f32({1, 1, 2}, {1, 2}), window}, {f32({1, 1, 3}, {12, 120, 200})}, {output_shape = {3}})
+check("ConvTranspose", {f32({1, 1, 2}, {1, 2}), window}, {f32({1, 1, 3}, {1, 12, 120})},
+      {output_shape = {3}, auto_pad = "SAME_UPPER"})
 check("ConvTranspose", {f32({1, 2, 1}, {1, 2}), f32({2, 1, 2}, {1, 2, 3, 4})}, {f32({1, 2, 2}, {1, 2, 6, 8})},
       {group = 2})
 check("MaxPool", {f32({1, 1, 3}, {-1, -2, -3})}, {f32({1, 1, 2}, {-1, -3})},
