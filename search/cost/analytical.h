@@ -51,6 +51,7 @@ struct model_access {
   uint32_t rank;
   int64_t extents[MODEL_RANK];
   double moves[MODEL_RANK][MODEL_ITERS]; /* elements along each dimension when an iteration variable rises by one */
+  uint32_t moved[MODEL_RANK], iters;     /* a bit for each variable that moves it along a dimension; along any */
   int64_t steps[MODEL_ITERS];            /* and in memory, but where a quotient rises too */
   /* Of a variable that stands in quotients and remainders alone, as in a transposed convolution: by what it is divided
    * in each; 0: by nothing. shifted: what is divided begins between multiples; whole: it stands otherwise too. */
@@ -136,6 +137,10 @@ struct search_estimator {
 
 /* ---- Numbers and shapes (shape.c) ---- */
 
+/* Of numbers, none of which is NaN: instructions, where fmax and fmin are calls. */
+static inline double model_larger(double a, double b) { return a > b ? a : b; }
+static inline double model_lesser(double a, double b) { return a < b ? a : b; }
+
 /* Each gives the number's index. */
 uint32_t model_add_number(struct search_estimator *d, struct model_number n);
 uint32_t model_add_constant(struct search_estimator *d, int64_t value);
@@ -161,11 +166,13 @@ void model_shape_loops(const struct model_nest *nest, const double *numbers, str
 void model_grow_tile(const struct model_nest *nest, const struct model_loop *loop, double trips, const double *inner,
                      double *out);
 /* Elements along a dimension that an access touches in a tile. */
-double model_width(const struct model_nest *nest, const struct model_access *a, const double *tile, uint32_t d);
+double model_width(const struct model_access *a, const double *tile, uint32_t d);
 /* How many elements an access has for each that one of its taps has, where the loops in [first, end) are unrolled:
  * these share what lies between taps. */
 double model_taps(const struct model_shape *s, const struct model_access *a, uint32_t first, uint32_t end);
-bool model_is_moved(const struct model_nest *nest, const struct model_access *a, uint32_t loop);
+static inline bool model_is_moved(const struct model_nest *nest, const struct model_access *a, uint32_t loop) {
+  return nest->loops[loop].iters & a->iters;
+}
 double model_product(const struct model_shape *s, uint32_t first, uint32_t end); /* of trips */
 
 /* Of a GPU: facts of the nests before any candidate, once they are read. (gpu.c) */

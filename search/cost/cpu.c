@@ -20,17 +20,17 @@ struct candidate {
 };
 
 /* Bytes that an access touches, in whole lines. */
-static double touched(const struct model_nest *nest, const struct model_access *a, const double *tile) {
-  assert(a->rank <= MODEL_RANK && nest->iter_count <= MODEL_ITERS);
+static double touched(const struct model_access *a, const double *tile) {
+  assert(a->rank <= MODEL_RANK);
   double all = a->bytes, width = 0;
   uint32_t d = a->rank;
   while (d > 0) { /* the last dimension, and those that go on without a gap within a line; of a constant, packed, all */
-    width = model_width(nest, a, tile, --d);
+    width = model_width(a, tile, --d);
     all *= width;
     if (!a->constant && (width < (double)a->extents[d] || all >= LINE)) break;
   }
   if (a->rank) all = ceil(all / LINE) * LINE;
-  while (d > 0) all *= model_width(nest, a, tile, --d);
+  while (d > 0) all *= model_width(a, tile, --d);
   return all;
 }
 
@@ -39,16 +39,15 @@ static double touched(const struct model_nest *nest, const struct model_access *
  * and of what is passed on there is as much as the loops around both nests leave of it. */
 static double crowding(const struct model_shape *s, const struct model_access *a, uint32_t at, int64_t span) {
   assert(span >= LINE);
-  const struct model_nest *nest = s->nest;
   int64_t apart = (int64_t)a->bytes;
   if (a->constant || !a->rank) return 1;
-  double row = ceil(model_width(nest, a, s->tiles[at], a->rank - 1) * a->bytes / LINE) * LINE;
+  double row = ceil(model_width(a, s->tiles[at], a->rank - 1) * a->bytes / LINE) * LINE;
   for (uint32_t d = a->rank; d-- > 0;) {
-    if (d + 1 < a->rank && model_width(nest, a, s->tiles[at], d) > 1) {
+    if (d + 1 < a->rank && model_width(a, s->tiles[at], d) > 1) {
       int64_t common = apart % span == 0 ? span : apart & -apart; /* a power of two: the greatest that divides both */
-      return fmax(1, (double)common / row);
+      return model_larger(1, (double)common / row);
     }
-    apart *= a->passed ? (int64_t)model_width(nest, a, s->tiles[a->near], d) : a->extents[d];
+    apart *= a->passed ? (int64_t)model_width(a, s->tiles[a->near], d) : a->extents[d];
   }
   return 1;
 }
@@ -56,8 +55,11 @@ static double crowding(const struct model_shape *s, const struct model_access *a
 static void shape_nest(const struct model_nest *nest, const double *numbers, struct model_shape *s) {
   assert(nest->access_count <= MODEL_ACCESSES);
   model_shape_loops(nest, numbers, s);
-  for (uint32_t i = 0; i <= nest->loop_count; i++)
-    for (uint32_t a = 0; a < nest->access_count; a++) s->bytes[i][a] = touched(nest, &nest->accesses[a], s->tiles[i]);
+  for (uint32_t i = nest->loop_count + 1; i-- > 0;)
+    for (uint32_t a = 0; a < nest->access_count; a++) {
+      bool grows = i == nest->loop_count || (s->trips[i] > 1 && model_is_moved(nest, &nest->accesses[a], i));
+      s->bytes[i][a] = grows ? touched(&nest->accesses[a], s->tiles[i]) : s->bytes[i + 1][a];
+    }
 }
 
 /* Loops of the nest, without that over the neighbours of a dot product: an instruction does it. */
@@ -192,7 +194,7 @@ static double kept_operands(const struct model_shape *s, uint32_t carrier, uint3
       all *= width + more;
       shared = shared || (divided && width > 1 && more > 0);
     }
-    if (shared && !a->written) most = fmax(most, all);
+    if (shared && !a->written) most = model_larger(most, all);
   }
   return most;
 }
@@ -205,8 +207,8 @@ static struct tile tile_of(const struct candidate *c, const struct model_shape *
   t.reduces = begin > 0 && nest->loops[begin - 1].reduces;
   t.rows = model_product(s, t.first, s->vector);
   t.vectors = ceil(model_product(s, s->vector, loops_of(nest)) * 8 * nest->accesses[0].bytes / m->vector_bits);
-  t.unrolled =
-      nest->promoted || t.rows <= fmax(c->estimator->unroll ? c->numbers[c->estimator->unroll] : 0, m->unrolled);
+  t.unrolled = nest->promoted ||
+               t.rows <= model_larger(c->estimator->unroll ? c->numbers[c->estimator->unroll] : 0, m->unrolled);
   t.held = t.reduces && t.unrolled && t.rows * t.vectors < m->registers - 2;
   uint32_t carried = 0,
            carrier = t.first; /* loops that carry the tile; the outermost around no more than LLVM unrolls */
@@ -221,7 +223,7 @@ static struct tile tile_of(const struct candidate *c, const struct model_shape *
     *(inside ? &t.steps : &t.entries) *= s->trips[i];
   }
   t.steps = ceil(t.steps / s->summed);
-  if (carried > 1 && t.rows * t.vectors + fmin(t.rows, t.vectors) + 1 > m->registers) t.held = false;
+  if (carried > 1 && t.rows * t.vectors + model_lesser(t.rows, t.vectors) + 1 > m->registers) t.held = false;
   if (carried > 1 && !nest->promoted && t.rows * t.vectors + kept_operands(s, carrier, t.first) + 1 > m->registers)
     t.held = false;
   return t;
@@ -265,7 +267,7 @@ static double guarded_part(const struct model_shape *s) {
       outside *= i < s->vector ? s->trips[i] : 1;
       vector = vector || i >= s->vector;
     }
-    if (vector && all > (double)nest->iters[k].extent) part = fmax(part, 1 / outside);
+    if (vector && all > (double)nest->iters[k].extent) part = model_larger(part, 1 / outside);
   }
   return part;
 }
@@ -278,7 +280,7 @@ static double undecided_part(const struct model_shape *s, uint32_t first) {
     double tiles = 1, inside = 1;
     for (uint32_t i = 0; i < nest->loop_count; i++)
       if (nest->loops[i].iters >> k & nest->decides >> k & 1) *(i < first ? &tiles : &inside) *= s->trips[i];
-    if (!nest->iters[k].reduces && inside > 1) decided *= 1 - fmin(1, 2 / tiles);
+    if (!nest->iters[k].reduces && inside > 1) decided *= 1 - model_lesser(1, 2 / tiles);
   }
   return 1 - decided;
 }
@@ -346,7 +348,7 @@ static double tile_cycles(const struct model_shape *s) {
   if (last < ROWS) return model_product(s, 0, last) / nest->tile_products * LATENCY;
   double products = model_product(s, 0, last) / nest->tile_products;
   double rows = s->trips[last - ROWS], columns = s->trips[last - COLUMNS];
-  double step = fmax(fmax(rows * columns * nest->tile_rows, LATENCY), (rows + columns) * LOAD);
+  double step = model_larger(model_larger(rows * columns * nest->tile_rows, LATENCY), (rows + columns) * LOAD);
   double moved = model_product(s, 0, held); /* elements of accumulators, loaded and stored */
   for (uint32_t l = last; l-- > held;)
     if (!nest->loops[l].reduces) moved *= s->trips[l];
@@ -366,13 +368,13 @@ static double tile_copy_cycles(const struct search_machine *m, const struct mode
     const struct model_access *access = &nest->accesses[a];
     int64_t step = access->steps[k];
     if (step == 1 && access->remainders[k] > 0)
-      run = fmin(run, (double)access->remainders[k]);
+      run = model_lesser(run, (double)access->remainders[k]);
     else if (access->written && (double)step * bytes == 4 && bytes < 4)
-      run = fmin(run, INTERLEAVED);
+      run = model_lesser(run, INTERLEAVED);
     else if (step != 1)
       run = 1;
   }
-  return fmax(bytes * m->copy, 1 / run);
+  return model_larger(bytes * m->copy, 1 / run);
 }
 
 enum { PRODUCTS_OF_INTRINSIC = 16 }; /* at least, in the place of one */
@@ -393,11 +395,11 @@ static double arithmetic_cycles(const struct candidate *c, const struct model_sh
   double each = nest->simple / m->multiply_adds + nest->calls * m->call + nest->divisions * m->division;
   if (!t.reduces && is_lane_by_lane(s)) /* a reduction's are decided outside of it */
     each += nest->branches * m->branch * m->vector_bits / (8 * nest->accesses[0].bytes);
-  double step = fmax(results * each, (loads + (t.held ? 0 : t.reduces ? 2 * stores : stores)) / m->loads);
+  double step = model_larger(results * each, (loads + (t.held ? 0 : t.reduces ? 2 * stores : stores)) / m->loads);
   if (nest->tensorized) step /= PRODUCTS_OF_INTRINSIC;
-  if (t.reduces && !nest->tensorized) step = fmax(step, t.held ? m->latency : m->latency + m->reload);
+  if (t.reduces && !nest->tensorized) step = model_larger(step, t.held ? m->latency : m->latency + m->reload);
   bool skip = t.reduces && skips(s);
-  step *= 1 + fmax(guarded_part(s), t.reduces && !skip ? undecided_part(s, t.first) : 0) * (m->guarded - 1);
+  step *= 1 + model_larger(guarded_part(s), t.reduces && !skip ? undecided_part(s, t.first) : 0) * (m->guarded - 1);
   step += m->iteration * (t.unrolled ? 1 : 1 + t.rows);
   double enter = t.held ? (begins_in_registers(c, s, &t) && !skip ? 1 : 2) * results / m->loads + m->latency : 0;
   if (s->summed > 1) enter += (results + m->latency) * log2(s->summed); /* its lanes are added up, side by side */
@@ -424,8 +426,8 @@ static double touched_inside(const struct candidate *c, uint32_t nest, uint32_t 
       double most = c->shapes[i].bytes[at][a], before = 0;
       for (uint32_t k = 0; k < i; k++)
         if (!d->nests[k].follows && model_shared(d, nest, k) >= at)
-          before = fmax(before, bytes_of_buffer(&c->shapes[k], at, buffer));
-      all += fmax(most - before, 0);
+          before = model_larger(before, bytes_of_buffer(&c->shapes[k], at, buffer));
+      all += model_larger(most - before, 0);
     }
   }
   return all;
@@ -518,7 +520,7 @@ static double nest_cycles(const struct candidate *c, uint32_t nest) {
   double most = arithmetic_cycles(c, s), all = most;
   for (int level = s->nest->tile_copy; level < SEARCH_LEVELS; level++) { /* lines of a tile are written at once */
     double cycles = traffic(c, nest, level) / m->bytes_a_cycle[level];
-    most = fmax(most, cycles);
+    most = model_larger(most, cycles);
     all += cycles;
   }
   return most + m->exposed * (all - most);
@@ -545,7 +547,7 @@ double search_estimator_cost(const struct search_estimator *d, const int64_t *de
     cycles += own * waves(d, s) + (begins ? d->machine.parallel : 0);
   }
   if (d->unroll) cycles *= 1 + LONGER * c.numbers[d->unroll];
-  return cycles * (placed ? fmax(d->machine.doubt, 1) : 1);
+  return cycles * (placed ? model_larger(d->machine.doubt, 1) : 1);
 }
 
 uint64_t model_tile(const struct search_estimator *d, const int64_t *decisions) {

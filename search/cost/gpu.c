@@ -269,10 +269,10 @@ static double sectors_of(int64_t *places, uint32_t lanes, double bytes) {
 
 /* Whether the row that a thread copies from is a quotient for each thread: the rows of a tile and what all copy at once
  * are no multiples of one another. */
-static bool is_divided(const struct work *w, const struct model_access *a, const double *tile, double at_once) {
+static bool is_divided(const struct model_access *a, const double *tile, double at_once) {
   double row = 1;
   for (uint32_t d = a->rank; d-- > 1;) {
-    row *= model_width(w->nest, a, tile, d);
+    row *= model_width(a, tile, d);
     if (fmod(row, at_once) > 0 && fmod(at_once, row) > 0) return true;
   }
   return false;
@@ -295,15 +295,15 @@ static void add_copied(struct work *w, const struct model_access *a, const struc
   double tile[MODEL_ITERS], strides[MODEL_RANK], elements = 1, times = serial(w, 0, at);
   int64_t places[MOST_WARP] = {0};
   tile_of_block(w, at, tile);
-  for (uint32_t d = a->rank; d-- > 0;) strides[d] = elements, elements *= model_width(w->nest, a, tile, d);
-  double row = a->rank ? model_width(w->nest, a, tile, a->rank - 1) * a->bytes : a->bytes;
+  for (uint32_t d = a->rank; d-- > 0;) strides[d] = elements, elements *= model_width(a, tile, d);
+  double row = a->rank ? model_width(a, tile, a->rank - 1) * a->bytes : a->bytes;
   double lanes = copy && copy->lanes ? w->numbers[copy->lanes] : 1;
   if (fmod(row, lanes * a->bytes) > 0 || fmod(WIDEST, lanes * a->bytes) > 0) lanes = 1;
   double bytes = elements * ceil(row / SECTOR) * SECTOR / row * a->bytes;
   uint32_t ahead = at > 0 && w->shape.trips[at - 1] > 1 ? w->nest->loops[at - 1].ahead : 0;
   w->shared += elements * a->bytes * (ahead ? ahead + 1 : 1);
   w->bytes += times * bytes;
-  add_rounds(w, copy, is_divided(w, a, tile, lanes * w->threads), times * ceil(elements / (lanes * w->threads)),
+  add_rounds(w, copy, is_divided(a, tile, lanes * w->threads), times * ceil(elements / (lanes * w->threads)),
              lanes * a->bytes, ahead);
   w->waits = fmax(w->waits, times * (w->gpu->barrier + (ahead ? 0 : w->gpu->memory_latency)));
   double run = run_of(w, a), along = run > 1 ? 1 : run_of_steps(w, a), own = needed(w, a);

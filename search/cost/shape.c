@@ -42,13 +42,13 @@ static void grow(const struct model_nest *nest, const struct model_loop *loop, d
                  double *left, double *out) {
   assert(nest->iter_count <= MODEL_ITERS);
   memcpy(out, inner, nest->iter_count * sizeof *out);
-  for (uint32_t k = nest->iter_count; k-- > 0 && trips > 1;) {
-    if (!(loop->iters >> k & 1)) continue;
+  for (uint32_t moves = loop->iters, k; moves && trips > 1; moves &= ~(1u << k)) {
+    k = 31 - (uint32_t)__builtin_clz(moves);
     double room = (double)nest->iters[k].extent / inner[k];
-    if (left) room = fmin(room, left[k]);
-    double take = fmax(1, fmin(trips, room));
+    if (left) room = model_lesser(room, left[k]);
+    double take = model_larger(1, model_lesser(trips, room));
     out[k] *= take;
-    if (left) left[k] = fmax(1, left[k] / take);
+    if (left) left[k] = model_larger(1, left[k] / take);
     trips = ceil(trips / take);
   }
 }
@@ -66,31 +66,27 @@ static void leave_to_fused(const struct model_nest *nest, const double *numbers,
   for (uint32_t k = 0; k < nest->iter_count; k++) alone[k] = 1;
   for (uint32_t i = 0; i < nest->loop_count; i++)
     if (moves_one(&nest->loops[i])) alone[__builtin_ctz(nest->loops[i].iters)] *= numbers[nest->loops[i].extent];
-  for (uint32_t k = 0; k < nest->iter_count; k++) left[k] = fmax(1, ceil((double)nest->iters[k].extent / alone[k]));
+  for (uint32_t k = 0; k < nest->iter_count; k++)
+    left[k] = model_larger(1, ceil((double)nest->iters[k].extent / alone[k]));
 }
 
 /* What runs past the end of its iteration is cut off. */
 static double trips_within(const struct model_nest *nest, const struct model_loop *loop, double trips,
                            const double *inner) {
-  for (uint32_t k = 0; k < nest->iter_count; k++)
-    if (loop->iters == 1u << k) return fmin(trips, ceil((double)nest->iters[k].extent / inner[k]));
-  return trips;
+  if (!moves_one(loop)) return trips;
+  uint32_t k = (uint32_t)__builtin_ctz(loop->iters);
+  return model_lesser(trips, ceil((double)nest->iters[k].extent / inner[k]));
 }
 
 /* Elements along a dimension that an access touches in a tile. */
-double model_width(const struct model_nest *nest, const struct model_access *a, const double *tile, uint32_t d) {
+double model_width(const struct model_access *a, const double *tile, uint32_t d) {
   assert(d < a->rank && a->rank <= MODEL_RANK);
   double width = 1;
-  for (uint32_t k = 0; k < nest->iter_count; k++) width += fabs((double)a->moves[d][k]) * (tile[k] - 1);
-  return fmin(width, (double)a->extents[d]);
-}
-
-bool model_is_moved(const struct model_nest *nest, const struct model_access *a, uint32_t loop) {
-  assert(loop < nest->loop_count);
-  for (uint32_t k = 0; k < nest->iter_count; k++)
-    for (uint32_t d = 0; d < a->rank && (nest->loops[loop].iters >> k & 1); d++)
-      if (a->moves[d][k]) return true;
-  return false;
+  for (uint32_t moves = a->moved[d]; moves; moves &= moves - 1) {
+    uint32_t k = (uint32_t)__builtin_ctz(moves);
+    width += fabs(a->moves[d][k]) * (tile[k] - 1);
+  }
+  return model_lesser(width, (double)a->extents[d]);
 }
 
 double model_distinct(const struct model_shape *s, const struct model_access *a, uint32_t loop) {
@@ -102,9 +98,9 @@ double model_distinct(const struct model_shape *s, const struct model_access *a,
   double inside = s->tiles[loop + 1][k], quotient = (double)a->quotients[k], remainder = (double)a->remainders[k];
   double begin = a->shifted[k] ? quotient - 1 : 0;
   if (a->whole[k]) return trips;
-  if (remainder > 0) distinct *= fmax(1, ceil(remainder / inside));
+  if (remainder > 0) distinct *= model_larger(1, ceil(remainder / inside));
   if (quotient > 0) distinct *= inside < quotient ? ceil((trips * inside + begin) / quotient) : trips;
-  return fmin(trips, distinct);
+  return model_lesser(trips, distinct);
 }
 
 void model_shape_loops(const struct model_nest *nest, const double *numbers, struct model_shape *s) {
@@ -122,17 +118,17 @@ void model_shape_loops(const struct model_nest *nest, const double *numbers, str
 }
 
 double model_taps(const struct model_shape *s, const struct model_access *a, uint32_t first, uint32_t end) {
-  double all = fmax(a->taps, 1);
+  double all = model_larger(a->taps, 1);
   assert(end <= s->nest->loop_count);
   for (uint32_t i = first; i < end; i++) {
     double reach = 0;
     for (uint32_t d = 0; d < a->rank; d++)
       for (uint32_t k = 0; k < s->nest->iter_count; k++)
         if (s->nest->loops[i].iters >> k & 1 && a->moves[d][k])
-          reach = fmax(reach, (double)(a->last[d] - a->first[d]) / fabs((double)a->moves[d][k]));
+          reach = model_larger(reach, (double)(a->last[d] - a->first[d]) / fabs((double)a->moves[d][k]));
     if (reach > 0) all *= (s->trips[i] + reach) / ((1 + reach) * s->trips[i]);
   }
-  return fmax(all, 1);
+  return model_larger(all, 1);
 }
 
 double model_product(const struct model_shape *s, uint32_t first, uint32_t end) {

@@ -323,6 +323,8 @@ static void read_access(const struct reading *r, struct model_nest *nest, tir_bl
         if (!is_quotient(ir, term.atom)) a->steps[k] += term.coefficient * stride;
       }
     }
+    for (uint32_t k = 0; k < nest->iter_count; k++) a->moved[d] |= (uint32_t)(a->moves[d][k] != 0) << k;
+    a->iters |= a->moved[d];
   }
   read_tap(ir, a, indices, load);
 }
