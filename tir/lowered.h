@@ -183,13 +183,19 @@ static inline uint32_t tir_im2col_operands(uint32_t rank) { return TIR_BOX_LISTS
 bool tir_fits_im2col(uint32_t rank, const struct tir_pixels *pixels, int64_t most_offset);
 bool tir_box_of(const struct tir *ir, tir_expr call, struct tir_box *out);
 
-/* ---- Outlined loops ---------------------------------------------------------------------------------------------- */
+/* ---- Outlined code ----------------------------------------------------------------------------------------------- */
 
 /* A parallel loop that is in no other, or a kernel, becomes a function of its own in generated code. Around it stands
- * what that takes of what is defined outside: attr(0, TIR_OUTLINED, captures(A.data, …, n, …)), buffers first. */
+ * what that takes of what is defined outside: attr(0, TIR_OUTLINED, captures(A.data, …, n, …)), buffers first.
+ *
+ * On CPUs, where many loops are the same but for that, or many nests of the function's list of serial code, a number
+ * stands in place of 0: one function does for all of one number, whose captures go one to one, in order. What an
+ * emitter may go by is the same in all: types, constants, sizes, and which of the captured buffers are apart. */
 #define TIR_OUTLINED "outlined"
 struct tir_captures {
-  tir_loop loop;
+  tir_loop loop;      /* parallel, or a kernel's outermost; TIR_NONE: a nest, which runs once where it stands */
+  tir_stmt first;     /* of what stands in the attribute */
+  uint32_t number;    /* 0: the function is for this one only */
   const tir_expr *at; /* TIR_DATA of so many buffers, then so many TIR_VAR; valid until the arena grows */
   uint32_t buffers, vars;
 };

@@ -62,7 +62,7 @@ struct emit_c {
   const char *name, *body; /* the function's, and that of what it does */
   FILE *out;               /* the function being written */
   FILE *helpers;           /* types and functions that it needs, each once */
-  FILE *functions;         /* bodies of parallel loops, before what calls them */
+  FILE *functions;         /* of outlined code, before what calls them */
   char **known;            /* names in `helpers` */
   uint32_t known_count, known_capacity;
   int indent;
@@ -70,18 +70,20 @@ struct emit_c {
   bool *arrays;           /* of variables: those that are arrays of a vector's lanes */
   char **scope;           /* names in scope, innermost last; owned by vars and buffers */
   uint32_t scope_count, scope_capacity;
-  bool parallel;              /* inside a parallel loop */
-  int aligned;                /* the store at hand is nontemporal, at a multiple of so many bytes; or 0 */
-  bool streams;               /* the function being written has nontemporal stores: it ends with a fence */
-  int index_bits;             /* of indices and integer variables */
-  uint64_t device_bytes;      /* CUDA: of buffers between kernels */
-  tir_stmt kernel;            /* CUDA: that is being written */
-  struct jit_resources asked; /* CUDA: by the kernel being written */
-  struct c_kernels *kernels;  /* NULL, or: they are noted there */
-  tir_expr *bound;            /* CUDA: by variable, the integer that a statement binds it to, or TIR_NONE */
-  bool *whole;                /* the variables that hold a vector whole, as the dialect does; or NULL: none */
-  tir_type whole_type;        /* its type */
-  uint32_t bodies;
+  bool parallel;                     /* inside a parallel loop */
+  int aligned;                       /* the store at hand is nontemporal, at a multiple of so many bytes; or 0 */
+  bool streams;                      /* the function being written has nontemporal stores: it ends with a fence */
+  int index_bits;                    /* of indices and integer variables */
+  uint64_t device_bytes;             /* CUDA: of buffers between kernels */
+  tir_stmt kernel;                   /* CUDA: that is being written */
+  struct jit_resources asked;        /* CUDA: by the kernel being written */
+  struct c_kernels *kernels;         /* NULL, or: they are noted there */
+  tir_expr *bound;                   /* CUDA: by variable, the integer that a statement binds it to, or TIR_NONE */
+  bool *whole;                       /* the variables that hold a vector whole, as the dialect does; or NULL: none */
+  tir_type whole_type;               /* its type */
+  uint32_t bodies;                   /* of outlined code, so far */
+  bool threads;                      /* some of it is of parallel loops */
+  uint32_t *shared, shared_capacity; /* by number of what is outlined: its body's number and one; 0: none yet */
   ms_error *err;
   bool failed;
 };
@@ -179,6 +181,6 @@ void emit_c_list(struct emit_c *e, tir_stmt first);
 enum c_captured { C_ARGUMENTS, C_PARAMETERS, C_ADDRESSES };
 void emit_c_captured(struct emit_c *e, const struct tir_captures *captures, enum c_captured as);
 /* emit_parallel.c */
-void emit_c_parallel(struct emit_c *e, const struct tir_captures *captures);
+void emit_c_outlined(struct emit_c *e, const struct tir_captures *captures);
 
 #endif

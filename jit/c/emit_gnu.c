@@ -114,7 +114,7 @@ static void write_head(const struct emit_c *e, FILE *out) {
           "failed. */\n",
           e->name, target, e->target->vector_bits, (unsigned long long)tir_workspace_of(e->ir, e->func).bytes);
   fputs("#include <stdint.h>\n", out);
-  if (e->bodies)
+  if (e->threads)
     fputs("#ifdef _OPENMP\n#include <omp.h>\n#define MS_THREAD omp_get_thread_num()\n"
           "#define MS_THREADS omp_get_num_threads()\n#else\n#define MS_THREAD 0\n#define MS_THREADS 1\n#endif\n",
           out);
@@ -149,6 +149,6 @@ const struct c_dialect emit_c_gnu = {.library = "__builtin_",
                                      .templates = no_templates,
                                      .call = no_call,
                                      .allocate = allocate,
-                                     .outlined = emit_c_parallel,
+                                     .outlined = emit_c_outlined,
                                      .function = write_function,
                                      .head = write_head};

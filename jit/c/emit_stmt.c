@@ -274,8 +274,10 @@ static void emit_function(struct emit_c *e, const struct tir *ir, tir_func f, co
   free(e->vars);
   free(e->buffers);
   free(e->arrays);
+  free(e->shared);
   e->scope = e->vars = e->buffers = NULL;
   e->scope_count = e->scope_capacity = 0;
+  e->shared = NULL, e->shared_capacity = 0;
 }
 
 char *jit_emit_c_with(const struct tir *ir, tir_func f, const char *name, const struct jit_beside *beside,

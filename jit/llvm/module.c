@@ -95,10 +95,21 @@ static void set_attributes_of_all(LLVMModuleRef module, const struct jit_target 
     if (!LLVMIsDeclaration(f)) set_attributes(f, target);
 }
 
+/* Those of outlined code that is shared once. */
 static uint32_t count_loops(const struct tir *lowered, tir_func f) {
   tir_stmt top = lowered->funcs.at[f].body;
   uint32_t count = 0;
-  for (tir_stmt s = top; s; s = tir_next(lowered, s, top)) count += tir_is(lowered, s, TIR_LOOP);
+  bool *met = calloc(lowered->stmts.count + 1u, sizeof *met); /* by number, of which there are no more */
+  if (!met) abort();
+  for (tir_stmt s = top, next; s; s = next) {
+    struct tir_captures captures;
+    uint32_t number = tir_captures_of(lowered, s, &captures) ? captures.number : 0;
+    bool again = number && number < lowered->stmts.count && met[number];
+    next = again ? tir_after(lowered, s, top) : tir_next(lowered, s, top);
+    if (number && number < lowered->stmts.count) met[number] = true;
+    count += tir_is(lowered, s, TIR_LOOP);
+  }
+  free(met);
   return count;
 }
 

@@ -135,7 +135,7 @@ static void begin_loop(struct compiler *c, struct frame *f, tir_stmt s) {
   tir_expr extent;
   const char *tag = thread_of(c, s, &var, &extent);
   struct tir_captures captures;
-  bool outlined = tir_captures_of(c->ir, tir_stmt_at(c->ir, s)->parent, &captures);
+  bool outlined = tir_captures_of(c->ir, tir_stmt_at(c->ir, s)->parent, &captures) && captures.loop == s;
   if (tag) {
     if (outlined) interp_hide_others(c, &captures);
     begin_threads(c, f, s, tag, var, extent);
@@ -160,6 +160,8 @@ static void begin_attr(struct compiler *c, struct frame *f, tir_stmt s) {
   tir_expr extent;
   const char *tag = thread_of(c, s, &var, &extent), *key = tir_text(c->ir, n->attr.key);
   const struct tir_expr_node *node = tir_at(c->ir, n->attr.node);
+  struct tir_captures captures;
+  if (tir_captures_of(c->ir, s, &captures) && !captures.loop) interp_hide_others(c, &captures);
   if (tag)
     begin_threads(c, f, s, tag, var, extent);
   else if (!strcmp(key, "virtual_thread") && node->kind == TIR_VAR)

@@ -71,7 +71,8 @@ static const struct {
     {"workspace", CPU, "large allocations are views of one buffer, in which each thread has a piece", lower_workspace},
     {"nontemporal", CPU, "whole vectors of results that do so are stored around the caches, where they are aligned",
      lower_nontemporal},
-    {"outline", BOTH, "parallel loops and kernels state what the functions that they become take", lower_outline},
+    {"outline", BOTH, "parallel loops, kernels and equal nests state what the functions that they become take",
+     lower_outline},
 };
 enum { PASS_COUNT = sizeof passes / sizeof *passes };
 

@@ -75,7 +75,7 @@ bool lower_workspace(struct lowering *low);     /* workspace.c */
 bool lower_producer(struct lowering *low);      /* producer.c */
 bool lower_note_results(struct lowering *low);  /* nontemporal.c */
 bool lower_nontemporal(struct lowering *low);   /* nontemporal.c */
-bool lower_outline(struct lowering *low);       /* outline.c */
+bool lower_outline(struct lowering *low);       /* outline.c, with nests.c */
 
 /* A function by name, of float64 that was a float of at most 32 bits, in arithmetic that vectors have; TIR_NONE: the
  * machine's library has it (in_double.c). */

@@ -3,7 +3,7 @@
  * Requires of the function: no blocks; buffers of one dimension; large allocations laid out in the workspace; loops
  * serial, unrolled or parallel; vectors as ramps and broadcasts. Index arithmetic is emitted in 64 bits: loop variables
  * are 64-bit phis, narrowed where a value is used as data. All parameters are noalias, restated for the outlined body
- * of a parallel loop. */
+ * of a parallel loop and for the function of a nest. */
 #ifndef MSCHED_JIT_EMIT_H
 #define MSCHED_JIT_EMIT_H
 
@@ -60,6 +60,8 @@ struct emit {
   LLVMValueRef workspace;   /* pointer: the function's parameter */
   LLVMValueRef thread;      /* number of the thread inside a parallel loop, else NULL */
   uint32_t bodies;          /* outlined so far */
+  LLVMValueRef *shared;     /* by number of what is outlined: a nest's function, or what threads start at; or NULL */
+  uint32_t shared_count;
   bool uses_tiles;          /* AMX's */
   struct emit_tiles *tiles; /* of the loop being written, where it holds accumulators; else NULL */
   int aligned;              /* the store at hand is nontemporal, at a multiple of so many bytes; or 0 */
@@ -133,6 +135,20 @@ void emit_tile_of_zeros(struct emit *e, const tir_expr *args, int rows);
 void emit_held_tiles(struct emit *e, tir_stmt attr, const tir_expr *held, uint32_t count);
 /* Code of an entry that asks for the tiles. Gives whether they were refused. */
 LLVMValueRef emit_tile_permission(struct emit *e, LLVMValueRef function);
+/* emit_nest.c */
+tir_buffer emit_captured_buffer(const struct emit *e, const struct tir_captures *c, uint32_t i);
+tir_var emit_captured_var(const struct emit *e, const struct tir_captures *c, uint32_t i);
+/* An internal function; pointers from parameter `first` on are of captured buffers, noalias where those are apart. */
+LLVMValueRef emit_declare_body(struct emit *e, const char *name, LLVMTypeRef signature, const struct tir_captures *c,
+                               uint32_t first);
+/* Begins to write it, at the end of its entry: what the emitter knows of values is its parameters', from `first` on,
+ * until it ends. The result is for emit_end_body. */
+struct emit emit_begin_body(struct emit *e, LLVMValueRef body, const struct tir_captures *c, uint32_t first);
+void emit_end_body(struct emit *e, const struct emit *outer); /* in its block `leave` */
+/* The function of all outlined code of a number; NULL: the first such comes now. */
+LLVMValueRef emit_shared(const struct emit *e, uint32_t number);
+void emit_share(struct emit *e, uint32_t number, LLVMValueRef function); /* 0: with none */
+void emit_nest(struct emit *e, const struct tir_captures *captures);
 /* emit_parallel.c */
 void emit_parallel(struct emit *e, const struct tir_captures *captures);
 

@@ -16,16 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static tir_buffer buffer_at(const struct emit *e, const struct tir_captures *c, uint32_t i) {
-  assert(i < c->buffers);
-  return tir_at(e->ir, c->at[i])->ref;
-}
-
-static tir_var var_at(const struct emit *e, const struct tir_captures *c, uint32_t i) {
-  assert(i < c->vars);
-  return tir_at(e->ir, c->at[c->buffers + i])->ref;
-}
-
 /* The closure's first fields, and how many parameters of the body come before the buffers: begin, end, thread,
  * status. */
 enum { BEGIN, EXTENT, STATUS, FIXED, FIRST = FIXED + 1 };
@@ -85,7 +75,8 @@ static LLVMTypeRef closure_type(struct emit *e, const struct tir_captures *c) {
   fields[BEGIN] = fields[EXTENT] = i64;
   fields[STATUS] = pointer;
   for (uint32_t i = 0; i < c->buffers; i++) fields[FIXED + i] = pointer;
-  for (uint32_t i = 0; i < c->vars; i++) fields[FIXED + c->buffers + i] = LLVMTypeOf(e->vars[var_at(e, c, i)]);
+  for (uint32_t i = 0; i < c->vars; i++)
+    fields[FIXED + c->buffers + i] = LLVMTypeOf(e->vars[emit_captured_var(e, c, i)]);
   fields[count - 1] = counts_type(e, claims_pieces(e, c->loop));
   LLVMTypeRef type = LLVMStructTypeInContext(e->context, fields, count, false);
   free(fields);
@@ -118,16 +109,13 @@ static LLVMValueRef declare_body(struct emit *e, LLVMTypeRef closure, const stru
   LLVMTypeRef signature = LLVMFunctionType(LLVMVoidTypeInContext(e->context), types, count, false);
   char name[64];
   snprintf(name, sizeof name, "parallel.%u", e->bodies++);
-  LLVMValueRef body = LLVMAddFunction(e->module, name, signature);
-  LLVMSetLinkage(body, LLVMInternalLinkage);
+  LLVMValueRef body = emit_declare_body(e, name, signature, c, FIRST);
   unsigned noalias = LLVMGetEnumAttributeKindForName("noalias", 7);
   unsigned noinline = LLVMGetEnumAttributeKindForName("noinline", 8); /* values of all pieces would take registers */
   if (has_counts(closure))
     LLVMAddAttributeAtIndex(body, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
                             LLVMCreateEnumAttribute(e->context, noinline, 0));
-  for (uint32_t i = 3; i < FIRST + c->buffers; i++)
-    if (i < FIRST || tir_is_captured_apart(e->ir, c, i - FIRST))
-      LLVMAddAttributeAtIndex(body, i + 1, LLVMCreateEnumAttribute(e->context, noalias, 0));
+  LLVMAddAttributeAtIndex(body, FIRST, LLVMCreateEnumAttribute(e->context, noalias, 0)); /* the status */
   free(types);
   free(all);
   return body;
@@ -273,25 +261,15 @@ static LLVMValueRef write_start(struct emit *e, LLVMTypeRef closure, LLVMValueRe
   return start;
 }
 
-/* The loop of one thread, in a function of its own: what the emitter knows of values is the parameters' until it ends.
- */
+/* The loop of one thread. */
 static void write_body(struct emit *e, LLVMValueRef body, const struct tir_captures *c) {
-  struct emit outer = *e;
-  e->vars = calloc(e->ir->vars.count, sizeof *e->vars);
-  e->buffers = calloc(e->ir->buffers.count, sizeof *e->buffers);
-  if (!e->vars || !e->buffers) abort();
-  e->function = body;
-  e->streams = false;
-  e->entry = LLVMAppendBasicBlockInContext(e->context, body, "entry");
+  struct emit outer = emit_begin_body(e, body, c, FIRST);
   LLVMBasicBlockRef head = LLVMAppendBasicBlockInContext(e->context, body, "head");
   LLVMBasicBlockRef inside = LLVMAppendBasicBlockInContext(e->context, body, "inside");
   e->leave = LLVMAppendBasicBlockInContext(e->context, body, "leave");
   e->thread = LLVMGetParam(body, 2);
   e->status = LLVMGetParam(body, 3);
-  for (uint32_t i = 0; i < c->buffers; i++) e->buffers[buffer_at(e, c, i)] = LLVMGetParam(body, FIRST + i);
-  for (uint32_t i = 0; i < c->vars; i++) e->vars[var_at(e, c, i)] = LLVMGetParam(body, FIRST + c->buffers + i);
   LLVMBuilderRef w = e->builder;
-  LLVMPositionBuilderAtEnd(w, e->entry);
   LLVMBuildBr(w, head);
   LLVMPositionBuilderAtEnd(w, head);
   LLVMValueRef i = LLVMBuildPhi(w, LLVMInt64TypeInContext(e->context), "i");
@@ -303,15 +281,20 @@ static void write_body(struct emit *e, LLVMValueRef body, const struct tir_captu
   LLVMBasicBlockRef latch = LLVMGetInsertBlock(w);
   LLVMBuildBr(w, head);
   LLVMAddIncoming(i, (LLVMValueRef[]){LLVMGetParam(body, 0), next}, (LLVMBasicBlockRef[]){e->entry, latch}, 2);
-  LLVMPositionBuilderAtEnd(w, e->leave);
-  emit_fence(e);
-  LLVMBuildRetVoid(w);
-  free(e->vars);
-  free(e->buffers);
-  outer.failed = e->failed;
-  outer.bodies = e->bodies;
-  outer.uses_tiles = e->uses_tiles;
-  *e = outer;
+  emit_end_body(e, &outer);
+}
+
+/* What threads start at, with the loop behind it. All loops of one number have that of the first. */
+static LLVMValueRef start_of(struct emit *e, LLVMTypeRef closure, const struct tir_captures *c) {
+  LLVMValueRef start = emit_shared(e, c->number);
+  if (start) return start;
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
+  LLVMValueRef body = declare_body(e, closure, c);
+  write_body(e, body, c);
+  start = write_start(e, closure, body);
+  LLVMPositionBuilderAtEnd(e->builder, here);
+  emit_share(e, c->number, start);
+  return start;
 }
 
 static void clear_counts(struct emit *e, LLVMValueRef counts) {
@@ -328,15 +311,11 @@ void emit_parallel(struct emit *e, const struct tir_captures *c) {
   LLVMBuildStore(w, emit_number(e, s.loop.extent), field(e, type, closure, EXTENT));
   LLVMBuildStore(w, e->status, field(e, type, closure, STATUS));
   for (uint32_t i = 0; i < c->buffers; i++)
-    LLVMBuildStore(w, e->buffers[buffer_at(e, c, i)], field(e, type, closure, FIXED + i));
+    LLVMBuildStore(w, e->buffers[emit_captured_buffer(e, c, i)], field(e, type, closure, FIXED + i));
   for (uint32_t i = 0; i < c->vars; i++)
-    LLVMBuildStore(w, e->vars[var_at(e, c, i)], field(e, type, closure, FIXED + c->buffers + i));
+    LLVMBuildStore(w, e->vars[emit_captured_var(e, c, i)], field(e, type, closure, FIXED + c->buffers + i));
   if (has_counts(type)) clear_counts(e, field(e, type, closure, FIXED + c->buffers + c->vars));
-  LLVMBasicBlockRef here = LLVMGetInsertBlock(w);
-  LLVMValueRef body = declare_body(e, type, c);
-  write_body(e, body, c);
-  LLVMValueRef start = write_start(e, type, body);
-  LLVMPositionBuilderAtEnd(w, here);
+  LLVMValueRef start = start_of(e, type, c);
   LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0), i32 = LLVMInt32TypeInContext(e->context);
   LLVMTypeRef signature =
       LLVMFunctionType(LLVMVoidTypeInContext(e->context), (LLVMTypeRef[]){pointer, pointer, i32, i32}, 4, false);

@@ -209,7 +209,7 @@ static void emit_statement(struct emit *e, tir_stmt s) {
   case TIR_DECLARE: emit_declaration(e, s); break;
   case TIR_ATTR:
     if (tir_captures_of(e->ir, s, &captures))
-      emit_parallel(e, &captures);
+      (captures.loop ? emit_parallel : emit_nest)(e, &captures);
     else if (tir_nontemporal_alignment(e->ir, s))
       emit_nontemporal(e, s);
     else if ((count = tir_accumulators_of(e->ir, s, &held)))
@@ -344,5 +344,6 @@ bool jit_emit(LLVMModuleRef module, const struct tir *ir, tir_func f, const char
   free(e.vars);
   free(e.lets);
   free(e.buffers);
+  free(e.shared);
   return !e.failed;
 }

@@ -81,8 +81,27 @@ static void what_is_not_stated_is_hidden(void **state) {
   }
 }
 
+/* Three nests that are the same, in a function that is lowered, read and lowered again. */
+static void nests_are_found_again(void **state) {
+  (void)state;
+  char source[2000], *at = source;
+  static const char names[] = "ABCD", *const types = "T.Buffer((4, 200), \"float32\")";
+  at += sprintf(at, "@T.prim_func(s_tir=True)\ndef main(A: %s, D: %s):\n", types, types);
+  at += sprintf(at, "    B = T.alloc_buffer((4, 200))\n    C = T.alloc_buffer((4, 200))\n");
+  for (int i = 0; i < 3; i++)
+    at += sprintf(
+        at, "    for k in range(4):\n        for j in T.unroll(200):\n            %c[k, j] = %c[k, j] * %c[k, 0]\n",
+        names[i + 1], names[i], names[i]);
+  char *once = lowered_text(source, 0), *again = lowered_text(once, 0);
+  expect_count(once, "T.attr(1, \"outlined\", T.captures(", 3);
+  expect_count(once, "T.captures(B.data, C.data)):", 1);
+  assert_string_equal(once, again);
+  free(once), free(again);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_used_is_stated),
-                                     cmocka_unit_test(what_is_not_stated_is_hidden)};
+                                     cmocka_unit_test(what_is_not_stated_is_hidden),
+                                     cmocka_unit_test(nests_are_found_again)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

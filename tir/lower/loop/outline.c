@@ -1,26 +1,42 @@
 /* Outline: around each parallel loop, and around each kernel, which become functions of their own in generated code,
- * stands what that function takes: attr(0, "outlined", captures(A.data, …, n, …)).
+ * stands what that function takes: attr(0, "outlined", captures(A.data, …, n, …)). On CPUs a number stands in place of
+ * the 0 where one function does for several loops, which are the same but for what they take (same.c); and such
+ * attributes stand around nests of serial code of which there are many (nests.c).
  * Requires: nothing. Gives: the statements that lowered.h describes; the interpreter hides all else from what is below.
- * Keeps: everything else. Loops within one that is outlined stay loops. */
-#include "tir/lower/lower.h"
+ * Keeps: everything else. Loops within one that is outlined stay loops; allocations of the function's list may move to
+ * another place in front of what uses them. */
+#include "same.h"
 
 #include <stdlib.h>
 
-/* ---- What a loop captures ---- */
+/* ---- What is captured ---- */
 
 enum { USED = 1, DEFINED = 2 };
 
 struct gathering {
   const struct tir *ir;
-  uint8_t *buffers, *vars; /* bits an index */
+  uint8_t *buffers, *vars;  /* bits an index */
+  tir_buffer *used_buffers; /* in the order in which they are met */
+  tir_var *used_vars;
+  uint32_t buffer_count, var_count;
 };
+
+static void use_buffer(struct gathering *g, tir_buffer b) {
+  if (!(g->buffers[b] & USED)) g->used_buffers[g->buffer_count++] = b;
+  g->buffers[b] |= USED;
+}
+
+static void use_var(struct gathering *g, tir_var v) {
+  if (!(g->vars[v] & USED)) g->used_vars[g->var_count++] = v;
+  g->vars[v] |= USED;
+}
 
 static bool note_expr(void *data, tir_expr e) {
   struct gathering *g = data;
   const struct tir_expr_node *n = tir_at(g->ir, e);
-  if (n->kind == TIR_VAR) g->vars[n->ref] |= USED;
+  if (n->kind == TIR_VAR) use_var(g, n->ref);
   if (n->kind == TIR_LET) g->vars[n->ref] |= DEFINED;
-  if (n->kind == TIR_LOAD || n->kind == TIR_DATA) g->buffers[n->ref] |= USED;
+  if (n->kind == TIR_LOAD || n->kind == TIR_DATA) use_buffer(g, n->ref);
   return true;
 }
 
@@ -37,7 +53,7 @@ static void note_statement(struct gathering *g, tir_stmt s) {
   case TIR_ALLOC:
   case TIR_DECLARE: g->buffers[n->alloc.buffer] |= DEFINED; break;
   case TIR_STORE:
-    g->buffers[n->store.buffer] |= USED;
+    use_buffer(g, n->store.buffer);
     for (uint32_t i = 0; i < tir_buffer_at(ir, n->store.buffer)->rank; i++)
       tir_walk_expr(ir, ir->operands.at[n->store.indices + i], note_expr, g);
     break;
@@ -45,47 +61,183 @@ static void note_statement(struct gathering *g, tir_stmt s) {
   }
 }
 
-/* Its range is evaluated outside. */
-static tir_expr captures_of(struct tir *ir, tir_loop loop) {
-  struct gathering g = {ir, calloc(ir->buffers.count, 1), calloc(ir->vars.count, 1)};
-  tir_expr *all = malloc((ir->buffers.count + (size_t)ir->vars.count) * sizeof *all);
-  if (!g.buffers || !g.vars || !all) abort();
+static int by_index(const void *a, const void *b) {
+  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* Of what is one's own they are in the order of their indices; of what shares a function, in the order of their uses,
+ * which is that of all who share it. */
+static tir_expr captures_call(struct tir *ir, struct gathering *g, bool shares) {
+  tir_expr *all = malloc((g->buffer_count + (size_t)g->var_count + 1) * sizeof *all);
   uint32_t count = 0;
-  g.vars[tir_as(ir, loop, TIR_LOOP)->loop.var] = DEFINED;
-  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop)) note_statement(&g, s);
-  for (tir_buffer b = 1; b < ir->buffers.count; b++)
-    if (g.buffers[b] == USED) all[count++] = tir_data(ir, b);
-  for (tir_var v = 1; v < ir->vars.count; v++)
-    if (g.vars[v] == USED) all[count++] = tir_var_expr(ir, v);
+  if (!all) abort();
+  if (!shares) {
+    qsort(g->used_buffers, g->buffer_count, sizeof *g->used_buffers, by_index);
+    qsort(g->used_vars, g->var_count, sizeof *g->used_vars, by_index);
+  }
+  for (uint32_t i = 0; i < g->buffer_count; i++)
+    if (g->buffers[g->used_buffers[i]] == USED) all[count++] = tir_data(ir, g->used_buffers[i]);
+  for (uint32_t i = 0; i < g->var_count; i++)
+    if (g->vars[g->used_vars[i]] == USED) all[count++] = tir_var_expr(ir, g->used_vars[i]);
   tir_expr made = tir_call(ir, TIR_T_VOID, tir_symbol_of(ir, "captures"), all, count);
   free(all);
-  free(g.buffers);
-  free(g.vars);
   return made;
 }
 
-/* ---- The pass ---- */
+static struct gathering start_gathering(const struct tir *ir) {
+  struct gathering g = {.ir = ir,
+                        .buffers = calloc(ir->buffers.count, sizeof *g.buffers),
+                        .vars = calloc(ir->vars.count, sizeof *g.vars),
+                        .used_buffers = malloc(ir->buffers.count * sizeof *g.used_buffers),
+                        .used_vars = malloc(ir->vars.count * sizeof *g.used_vars)};
+  if (!g.buffers || !g.vars || !g.used_buffers || !g.used_vars) abort();
+  return g;
+}
+
+static void end_gathering(struct gathering *g) {
+  free(g->buffers);
+  free(g->vars);
+  free(g->used_buffers);
+  free(g->used_vars);
+}
+
+/* A loop's range is evaluated outside. */
+static tir_expr captures_of_loop(struct tir *ir, tir_loop loop, bool shares) {
+  struct gathering g = start_gathering(ir);
+  g.vars[tir_as(ir, loop, TIR_LOOP)->loop.var] = DEFINED;
+  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop)) note_statement(&g, s);
+  tir_expr made = captures_call(ir, &g, shares);
+  end_gathering(&g);
+  return made;
+}
+
+static tir_expr captures_of_run(struct tir *ir, struct lower_run run) {
+  struct gathering g = start_gathering(ir);
+  for (tir_stmt top = run.first;; top = tir_stmt_at(ir, top)->next) {
+    for (tir_stmt s = top; s; s = tir_next(ir, s, top)) note_statement(&g, s);
+    if (top == run.last) break;
+  }
+  tir_expr made = captures_call(ir, &g, true);
+  end_gathering(&g);
+  return made;
+}
+
+/* ---- Loops ---- */
 
 static bool is_outlined(const struct tir *ir, tir_stmt s) { return lower_is_attr(ir, s, TIR_OUTLINED); }
 
 static void outline(struct tir *ir, tir_loop loop) {
   assert(tir_is(ir, loop, TIR_LOOP) && !is_outlined(ir, tir_stmt_at(ir, loop)->parent));
-  lower_wrap_in_attr(ir, loop, TIR_OUTLINED, captures_of(ir, loop));
+  lower_wrap_in_attr(ir, loop, TIR_OUTLINED, captures_of_loop(ir, loop, false));
 }
 
-bool lower_outline(struct lowering *low) {
+static void outline_loops(struct lowering *low, enum tir_loop_kind kind) {
   struct tir *ir = low->ir;
-  bool gpu = low->options && low->options->device == TIR_GPU;
-  enum tir_loop_kind kind = gpu ? TIR_THREAD_BINDING : TIR_PARALLEL;
-  for (tir_stmt s = low->body, next; s; s = next) { /* a function that was lowered before and read again */
-    next = tir_next(ir, s, low->body);
-    if (is_outlined(ir, s)) tir_kill_alone(ir, s);
-  }
   for (tir_stmt s = low->body, next; s; s = next) {
     bool outlines = tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == kind;
     next = outlines ? tir_after(ir, s, low->body) : tir_next(ir, s, low->body);
     if (outlines) outline(ir, s);
   }
+}
+
+/* ---- What is shared ---- */
+
+static void set_number(struct tir *ir, tir_stmt attr, uint32_t number) {
+  tir_stmt_at(ir, attr)->attr.node = tir_int(ir, TIR_T_I32, number);
+}
+
+/* The loops that are outlined, each with the number of the first that is the same, from 1. */
+struct outlined {
+  tir_stmt attr;
+  uint64_t hash;
+  uint32_t same, count; /* count: of those that are as this one */
+};
+
+static tir_loop loop_of(const struct tir *ir, tir_stmt attr) { return tir_stmt_at(ir, attr)->first[TIR_BODY]; }
+
+/* Where its range is constant: what gives another is no part of the function. */
+static bool may_share(const struct tir *ir, tir_loop loop) {
+  return tir_is_int(ir, tir_stmt_at(ir, loop)->loop.min) && tir_is_int(ir, tir_stmt_at(ir, loop)->loop.extent);
+}
+
+static struct outlined *compare_loops(struct lowering *low, struct lower_same *same, uint32_t *count) {
+  struct tir *ir = low->ir;
+  struct outlined *at = NULL;
+  uint32_t capacity = 0, all = 0;
+  *count = 0;
+  for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) all += is_outlined(ir, s);
+  if (!lower_is_worth_sharing(all, UINT32_MAX)) return NULL;
+  for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
+    if (!is_outlined(ir, s) || !may_share(ir, loop_of(ir, s))) continue;
+    struct lower_run run = {loop_of(ir, s), loop_of(ir, s)};
+    struct outlined o = {s, lower_same_hash(same, run), *count, 1};
+    for (uint32_t i = 0; i < *count && o.same == *count; i++) {
+      struct lower_run first = {loop_of(ir, at[i].attr), loop_of(ir, at[i].attr)};
+      if (at[i].same == i && at[i].hash == o.hash && lower_same_runs(same, first, run)) o.same = i, at[i].count++;
+    }
+    at = tir_enlarge(at, &capacity, *count + 1ull, sizeof *at);
+    at[(*count)++] = o;
+  }
+  return at;
+}
+
+static uint32_t share_loops(struct lowering *low, struct outlined *at, uint32_t count, uint32_t number) {
+  struct tir *ir = low->ir;
+  uint32_t *numbers = calloc(count + 1u, sizeof *numbers);
+  if (!numbers) abort();
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t first = at[i].same;
+    if (!lower_is_worth_sharing(at[first].count, lower_size(ir, loop_of(ir, at[i].attr)))) continue;
+    if (!numbers[first]) numbers[first] = ++number;
+    set_number(ir, at[i].attr, numbers[first]);
+    tir_expr captures = captures_of_loop(ir, loop_of(ir, at[i].attr), true);
+    tir_stmt_at(ir, at[i].attr)->attr.value = captures;
+  }
+  free(numbers);
+  return number;
+}
+
+static void share_nest(struct tir *ir, struct lower_run run, uint32_t number) {
+  tir_stmt attr = lower_new_attr(ir, TIR_OUTLINED, captures_of_run(ir, run));
+  set_number(ir, attr, number);
+  tir_insert_before(ir, run.first, attr);
+  for (tir_stmt s = run.first, next;; s = next) {
+    next = tir_stmt_at(ir, s)->next;
+    tir_detach(ir, s);
+    tir_append(ir, attr, TIR_BODY, s);
+    if (s == run.last) return;
+  }
+}
+
+/* All is compared before anything is added. */
+static void share(struct lowering *low) {
+  struct lower_same *same = lower_same_new(low->ir);
+  struct lower_nest *nests;
+  uint32_t loop_count, number = 0;
+  struct outlined *loops = compare_loops(low, same, &loop_count);
+  uint32_t nest_count = lower_find_nests(low, same, &nests);
+  lower_same_free(same);
+  for (uint32_t i = 0; i < nest_count; i++) {
+    share_nest(low->ir, nests[i].run, nests[i].number);
+    if (nests[i].number > number) number = nests[i].number;
+  }
+  share_loops(low, loops, loop_count, number);
+  free(loops);
+  free(nests);
+}
+
+/* ---- The pass ---- */
+
+bool lower_outline(struct lowering *low) {
+  struct tir *ir = low->ir;
+  bool gpu = low->options && low->options->device == TIR_GPU;
+  for (tir_stmt s = low->body, next; s; s = next) { /* a function that was lowered before and read again */
+    next = tir_next(ir, s, low->body);
+    if (is_outlined(ir, s)) tir_kill_alone(ir, s);
+  }
+  outline_loops(low, gpu ? TIR_THREAD_BINDING : TIR_PARALLEL);
+  if (!gpu && lower_may_share(low)) share(low);
   return true;
 }
 
@@ -99,12 +251,19 @@ static uint32_t count_kind(const struct tir *ir, const struct tir_expr_node *cal
 
 bool tir_captures_of(const struct tir *ir, tir_stmt s, struct tir_captures *out) {
   assert(s && out);
-  tir_stmt loop = is_outlined(ir, s) ? tir_stmt_at(ir, s)->first[TIR_BODY] : TIR_NONE;
-  if (!loop || !tir_is(ir, loop, TIR_LOOP)) return false;
-  const struct tir_expr_node *call = tir_at(ir, tir_stmt_at(ir, s)->attr.value);
-  if (call->kind != TIR_CALL) return false;
+  if (!is_outlined(ir, s) || !tir_stmt_at(ir, s)->first[TIR_BODY]) return false;
+  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+  const struct tir_expr_node *call = tir_at(ir, n->attr.value), *number = tir_at(ir, n->attr.node);
+  if (call->kind != TIR_CALL || number->kind != TIR_INT_IMM) return false;
   uint32_t buffers = count_kind(ir, call, 0, TIR_DATA);
-  *out = (struct tir_captures){loop, tir_operands(ir, call->operands), buffers, count_kind(ir, call, buffers, TIR_VAR)};
+  *out = (struct tir_captures){.first = n->first[TIR_BODY],
+                               .number = (uint32_t)number->imm,
+                               .at = tir_operands(ir, call->operands),
+                               .buffers = buffers,
+                               .vars = count_kind(ir, call, buffers, TIR_VAR)};
+  const struct tir_stmt_node *first = tir_stmt_at(ir, out->first);
+  bool loop = first->kind == TIR_LOOP && (first->loop_kind == TIR_PARALLEL || first->loop_kind == TIR_THREAD_BINDING);
+  if (loop) out->loop = out->first;
   return out->buffers + out->vars == call->count;
 }
 
