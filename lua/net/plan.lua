@@ -145,13 +145,15 @@ local function arrays_of(prepared, placed)
   return arrays
 end
 
+local function runs_here(target) return (pcall(ms.target, target or "native", {runs = true})) end
+
 -- plan.build(func, options): the kernel of a function, options as of ms.build, and what packs its constants: {kernel [,
--- pack =, cut =]}, cut as function:packing gives it.
+-- pack =, cut =]}, cut as function:packing gives it. That runs here, whatever the kernel is for.
 function plan.build(func, options)
-  local cut = func:packing()
+  local cut, target = func:packing(), options and options.target
   if not cut then return {kernel = ms.build(func, options)} end
-  local target = {target = options and options.target}
-  return {kernel = ms.build(cut.kernel, target), pack = ms.build(cut.pack, target), cut = cut}
+  return {kernel = ms.build(cut.kernel, {target = target}),
+          pack = ms.build(cut.pack, {target = runs_here(target) and target or nil}), cut = cut}
 end
 
 -- The constants of a group as its kernel wants them, each once for all groups that have the same: a list of {number =,
@@ -223,11 +225,12 @@ local function constant_bytes(self)
   return bytes
 end
 
--- What runs a group's kernel on arrays. A kernel of a device has its buffers there while it runs alone.
+-- What runs a group's kernel on arrays. A kernel of a device has its buffers there while it runs alone; one of another
+-- machine is refused when it is run.
 local function call_of(self, g, given)
   if g.alias then return {run = function() given[2]:assign(given[1]) end} end
   local kernel = self.kernels[g.kernel]
-  if not self.on_device then return kernel:prepare(table.unpack(given)) end
+  if self.is_here and not self.on_device then return kernel:prepare(table.unpack(given)) end
   return {run = function() kernel:run(table.unpack(given)) end}
 end
 
@@ -275,7 +278,7 @@ function plan.open(prepared, build, target)
     self.built[entry] = type(built) == "table" and built.kernel and built or {kernel = built}
     self.kernels[entry] = self.built[entry].kernel
   end
-  self.on_device = ms.target(target or "native").arch ~= nil
+  self.on_device, self.is_here = ms.target(target or "native").arch ~= nil, runs_here(target)
   for i, g in ipairs(plan.steps(prepared, placed)) do
     self.calls[i] = {group = g, arguments = arguments_of(self, g), given = {}}
   end

@@ -175,8 +175,21 @@ function host.parts(opened, name, folder, form, constants)
           TEAM = form == "so" and team_text() or "", kernels = kernels}
 end
 
+-- The C compiler makes code for the machine that the kernels are for.
+local function check_compiler(target, folder, path)
+  local wanted = target:match "%-mtriple=([^-%s]+)"
+  if not wanted then return end -- this machine
+  run("${CC:-cc} -dumpmachine >%s", folder .. "/machine")
+  local made = read(folder .. "/machine"):match "[^-%s]*"
+  if made ~= wanted then
+    error(string.format("%s: the kernels are for %s, and the compiler makes code for %s: set CC to one for %s, or \z
+                         export .tar", path, wanted, made, wanted), 0)
+  end
+end
+
 -- Makes the library of the objects in a folder and the C that calls them.
 function host.build(folder, form, name, words, path)
+  check_compiler(words.TARGET, folder, path)
   write(folder .. "/" .. name .. ".c", fill(SOURCE_TEXT, words))
   run("${CC:-cc} -std=c11 -fPIC -O1 -c -o %s %s", folder .. "/" .. name .. ".o", folder .. "/" .. name .. ".c")
   if form == "a" then return run("rm -f %s && ar rcs %s " .. quoted(folder) .. "/*.o", path, path) end

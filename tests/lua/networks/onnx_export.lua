@@ -36,7 +36,7 @@ local function export(net, name, plan)
 end
 
 -- The kernel of a function that reads a constant of a product in columns of eight.
-local function in_eights(entry)
+local function in_eights(entry, target)
   local sch = ms.schedule(entry.func)
   for _, name in ipairs(sch:block_names()) do
     local block = sch:get_sblock(name)
@@ -48,7 +48,7 @@ local function in_eights(entry)
       end
     end
   end
-  return plans.build(sch:func())
+  return plans.build(sch:func(), {target = target})
 end
 
 local plan1 = one:plan {no_tune = true, db = folder .. "/store.db"}
@@ -145,6 +145,37 @@ local joined = join {{symbol = "a", text = helper .. "static void body(void) {\n
 assert(select(2, joined:gsub("int h%(int x%)", "")) == 1 and joined:find("a_body();", 1, true)
        and joined:find("b_body();", 1, true) and joined:find("int c_h(int x)", 1, true)
        and joined:find("void c_p(int x) {\n  c_h(x);", 1, true), joined)
+
+-- For another machine: constants are packed here as kernels there read them; nothing is run. The source is C that this
+-- machine has too.
+local ARM = "llvm -mtriple=aarch64-linux-gnu"
+if pcall(ms.target, ARM) then
+  local arm = plans.open(plans.prepare(two, {target = ARM}), function(entry) return in_eights(entry, ARM) end, ARM)
+  assert(arm.packed_count == 2)
+  assert(select(2, pcall(arm.run, arm, {x = ms.array {32, 64}})):find("does not run on this machine", 1, true))
+  arm:export(folder .. "/two.tar")
+  run("tar -C %s/moved -xf %s/two.tar && make -s -C %s/moved/two CFLAGS=-O1", folder, folder, folder)
+  put("moved.c", [[
+#include "two.h"
+#include <stdio.h>
+int main(int argc, char **argv) {
+  static float x[32 * 64], y[4 * 8 * 64];
+  FILE *in = fopen(argv[1], "rb"), *out = fopen(argv[2], "wb");
+  struct two *net = two_open(argv[3], 0);
+  if (!net || !in || !out || !fread(x, sizeof x, 1, in) || two_run(net, (const void *[]){x}, (void *[]){y}, 0)) return 1;
+  return !fwrite(y, sizeof y, 1, out) || fclose(out);
+}
+]])
+  run("cc -o %s/moved_two -I%s/moved/two %s/moved.c %s/moved/two/two.so", folder, folder, folder, folder)
+  run("%s/moved_two %s/two.x %s/moved.y %s/moved/two/two.weights", folder, folder, folder, folder)
+  local function products(text) return ms.array({4, 8, 64}, "float32", text) end
+  assert(products(get "moved.y"):difference(products(y2)) <= 1e-5, "source for another machine gives something else")
+  run("cc -dumpmachine >%s/machine", folder)
+  if not get("machine"):find "^aarch64" then
+    local ok, message = pcall(arm.export, arm, folder .. "/libarm.so")
+    assert(not ok and message:find("the kernels are for aarch64, and the compiler makes code for ", 1, true), message)
+  end
+end
 
 -- Indices are looked at before they are used.
 local gather = read {opset = 17, nodes = {{"Gather", {"w", "x"}, {"y"}}}, inputs = {{"x", "int64", {2}}},
