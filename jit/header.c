@@ -177,7 +177,7 @@ char *header_of_function(const struct tir *ir, tir_func f, const char *name, con
           "NULL\n"
           " * when that is 0. Returns 0; 1 when an assertion of the function failed; 2 when there are no AMX tiles. "
           "Link with "
-          "-lgomp -lm. */\n",
+          "-lgomp -lm.\n * It does not look at the CPU, which has all that the target has. */\n",
           name);
   header_declare(&h, name);
   fprintf(out, "#define %s_WORKSPACE %lluu\n\n", name, (unsigned long long)workspace);

@@ -80,6 +80,18 @@ uint32_t jit_target_numbers(const struct jit_target *target, struct jit_number o
  * code that uses them asks for them. */
 bool jit_target_runs_here(const struct jit_target *target, ms_error *err);
 
+/* A feature of x86 that code uses, and where the machine that runs it says that it has it: CPUID's leaf, subleaf and
+ * register (0 to 3: EAX to EDX), a bit there, and the states whose registers its system keeps, in XCR0. */
+struct jit_feature {
+  const char *name; /* LLVM's */
+  uint32_t leaf, subleaf, word, bit;
+  uint64_t kept;
+};
+enum { JIT_MOST_FEATURES = 64 };
+/* Those that code for the target may use, but AMX's, of which code asks itself; NULL: all that are known. What is
+ * implied stands before what implies it. None on other CPUs. */
+uint32_t jit_target_features(const struct jit_target *target, struct jit_feature out[JIT_MOST_FEATURES]);
+
 /* How "native" came to be. Features by LLVM's names, those that change code. */
 struct jit_host {
   char llvm_cpu[64];  /* LLVM's name for this CPU, from its model number */

@@ -13,14 +13,44 @@
 /* Bits of XCR0, each a state that the operating system saves. */
 enum { XCR0_AVX = 0x6, XCR0_AVX512 = 0xe6, XCR0_TILES = 0x60000 };
 
+/* What has registers in such a state, and all that implies it. */
+static const struct {
+  uint64_t bits;
+  enum x86_feature first;
+} states[] = {{XCR0_AVX, X86_AVX}, {XCR0_AVX512, X86_AVX512F}, {XCR0_TILES, X86_AMX_TILE}};
+enum { STATES = sizeof states / sizeof *states };
+
 static x86_set without_unkept(x86_set set, uint64_t xcr0) {
-  static const struct {
-    uint64_t bits;
-    enum x86_feature first;
-  } states[] = {{XCR0_AVX, X86_AVX}, {XCR0_AVX512, X86_AVX512F}, {XCR0_TILES, X86_AMX_TILE}};
-  for (size_t i = 0; i < sizeof states / sizeof *states; i++)
+  for (size_t i = 0; i < STATES; i++)
     if ((xcr0 & states[i].bits) != states[i].bits) set = x86_without(set, states[i].first);
   return set;
+}
+
+static void describe_feature(enum x86_feature f, struct jit_feature *out) {
+  static const struct {
+    uint32_t leaf, subleaf, word;
+  } places[X86_WORDS] = {[X86_1_ECX] = {1, 0, 2},
+                         [X86_7_EBX] = {7, 0, 1},
+                         [X86_7_ECX] = {7, 0, 2},
+                         [X86_7_EDX] = {7, 0, 3},
+                         [X86_7_1_EAX] = {7, 1, 0},
+                         [X86_7_1_EDX] = {7, 1, 3},
+                         [X86_80000001_ECX] = {0x80000001, 0, 2}};
+  enum x86_word word;
+  int bit;
+  const char *name = x86_where(f, &word, &bit);
+  *out = (struct jit_feature){name, places[word].leaf, places[word].subleaf, places[word].word, (uint32_t)bit, 0};
+  for (size_t i = 0; i < STATES; i++)
+    if (x86_has(x86_with(f), states[i].first)) out->kept |= states[i].bits;
+}
+
+uint32_t jit_target_features(const struct jit_target *target, struct jit_feature out[JIT_MOST_FEATURES]) {
+  static_assert((int)X86_FEATURES <= (int)JIT_MOST_FEATURES, "a list of all fits");
+  x86_set set = x86_without(target ? target->x86 : ~UINT64_C(0), X86_AMX_TILE);
+  uint32_t count = 0;
+  for (int f = 0; f < X86_FEATURES; f++)
+    if (x86_has(set, (enum x86_feature)f)) describe_feature((enum x86_feature)f, &out[count++]);
+  return count;
 }
 
 void host_of(const char *llvm_cpu, x86_set reported, uint64_t xcr0, bool tiles, struct host *out) {

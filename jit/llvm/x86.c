@@ -89,6 +89,8 @@ static x86_set without_unsupported(x86_set set) {
   return set;
 }
 
+x86_set x86_with(enum x86_feature f) { return with_implied(UINT64_C(1) << f); }
+
 x86_set x86_without(x86_set set, enum x86_feature f) { return without_unsupported(set & ~(UINT64_C(1) << f)); }
 
 x86_set x86_reported(const uint32_t words[X86_WORDS]) {
@@ -96,6 +98,12 @@ x86_set x86_reported(const uint32_t words[X86_WORDS]) {
   for (int f = 0; f < X86_FEATURES; f++)
     if (words[features[f].where] >> features[f].bit & 1) set |= UINT64_C(1) << f;
   return without_unsupported(set);
+}
+
+const char *x86_where(enum x86_feature f, enum x86_word *word, int *bit) {
+  assert(f < X86_FEATURES);
+  *word = features[f].where, *bit = features[f].bit;
+  return features[f].name;
 }
 
 static int size_of(x86_set set) { return __builtin_popcountll(set); }

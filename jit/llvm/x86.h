@@ -19,6 +19,8 @@ static inline bool x86_has(x86_set set, enum x86_feature f) { return set >> f & 
 
 /* What CPUID reports, by leaf, subleaf and register. */
 enum x86_word { X86_1_ECX, X86_7_EBX, X86_7_ECX, X86_7_EDX, X86_7_1_EAX, X86_7_1_EDX, X86_80000001_ECX, X86_WORDS };
+/* Where a feature is reported; its name. */
+const char *x86_where(enum x86_feature f, enum x86_word *word, int *bit);
 /* The features that it reports, what they need being there too. */
 x86_set x86_reported(const uint32_t words[X86_WORDS]);
 
@@ -41,6 +43,7 @@ void x86_closest_cpu(x86_set set, const char *like, struct x86_cpu *out);
  * no feature, or one without which there is no code. */
 bool x86_change(x86_set *set, bool *narrow, const char *list, ms_error *err);
 x86_set x86_without(x86_set set, enum x86_feature f); /* and without all that implies it */
+x86_set x86_with(enum x86_feature f);                 /* one with all that it implies */
 
 /* The shortest list that makes `to` of `from`, those taken away first, each in order of names: "-avx512f,+amx-tile". */
 void x86_write_change(x86_set from, x86_set to, char *out, size_t size);

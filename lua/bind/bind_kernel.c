@@ -466,6 +466,34 @@ static int target(lua_State *L) {
   return 1;
 }
 
+/* cpu_features([target]): what code for it may use of x86, or all that is known, and where CPUID says that it is
+ * there */
+static int cpu_features(lua_State *L) {
+  struct jit_target t;
+  struct jit_feature list[JIT_MOST_FEATURES];
+  ms_error err = {.instruction = -1};
+  const char *text = bind_opt_text(L, 1, NULL);
+  if (text && !jit_target_parse(text, &t, &err)) return bind_raise(L, &err);
+  uint32_t count = jit_target_features(text ? &t : NULL, list);
+  lua_createtable(L, (int)count, 0);
+  for (uint32_t i = 0; i < count; i++) {
+    const struct {
+      const char *name;
+      uint64_t value;
+    } numbers[] = {{"leaf", list[i].leaf},
+                   {"subleaf", list[i].subleaf},
+                   {"word", list[i].word},
+                   {"bit", list[i].bit},
+                   {"kept", list[i].kept}};
+    lua_newtable(L);
+    lua_pushstring(L, list[i].name), lua_setfield(L, -2, "name");
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
+      lua_pushinteger(L, (lua_Integer)numbers[k].value), lua_setfield(L, -2, numbers[k].name);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
 /* host(): how the target `native` came to be, as a table */
 static int host(lua_State *L) {
   static const char *const tiles[] = {"none", "refused", "lent"};
@@ -582,8 +610,8 @@ static int device_clocks(lua_State *L) {
 
 void bind_targets(lua_State *L) {
   assert(lua_istable(L, -1));
-  static const luaL_Reg functions[] = {
-      {"target", target}, {"host", host}, {"devices", devices}, {"device_clocks", device_clocks}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"target", target},   {"cpu_features", cpu_features},   {"host", host},
+                                       {"devices", devices}, {"device_clocks", device_clocks}, {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
   bind_units(L);
 }

@@ -27,11 +27,13 @@ end
 
 host.HEADER = text.header([[
 #define @NAME@_WORKSPACE @WORKSPACE@u
+#define @NAME@_THREADS @THREADS@ /* that a parallel loop runs on, at most */
 
 struct @NAME@; /* its constants, which any number of threads may share */
 ]], [[
-/* Maps the file of constants that was written beside the library. NULL: it cannot be used, and *why, unless NULL, says why. The caller
- * closes what it got. */
+/* Looks whether this machine has what the code may use, and maps the file of constants that was written beside the library. NULL: it
+ * cannot be used, and *why, unless NULL, says why: which feature of the CPU is missing, or what is wrong with the file. On other CPUs than
+ * x86-64 it does not look. The caller closes what it got. */
 struct @NAME@ *@NAME@_open(const char *constants, const char **why);
 void @NAME@_close(struct @NAME@ *net);
 
@@ -61,15 +63,17 @@ struct @NAME@ {
 };
 
 @MAP@
+@CPU@
 static const char *map(struct @NAME@ *net, const char *path) {
   const char *wrong = map_constants(path, &net->mapped);
   if (!wrong) net->constants = (const char *)net->mapped + HEADER_BYTES;
   return wrong;
 }
 
-struct @NAME@ *@NAME@_open(const char *constants, const char **why) {
-  struct @NAME@ *net = calloc(1, sizeof *net);
-  const char *wrong = net ? NULL : "no memory";
+BASELINE struct @NAME@ *@NAME@_open(const char *constants, const char **why) {
+  const char *wrong = wrong_machine();
+  struct @NAME@ *net = wrong ? NULL : calloc(1, sizeof *net);
+  if (!wrong && !net) wrong = "no memory";
   if (net && constant_bytes) wrong = map(net, constants);
   if (why) *why = wrong;
   if (wrong) free(net), net = NULL;
@@ -171,8 +175,12 @@ CFLAGS ?= -O3 -march=native
 function host.parts(opened, name, folder, form, constants)
   local declared, symbols, most, kernels = write_kernels(opened, name, folder, form == "c" and ".c" or ".o")
   local calls, checks = calls_text(opened, constants.of, symbols)
+  local first = opened.kernels[opened.prepared.functions[1]]
+  local target = first and first:target()
   return {WORKSPACE = opened.placed.arena + math.max(most, 64), DECLARED = declared, CALLS = calls, CHECKS = checks,
-          TEAM = form == "so" and team_text() or "", kernels = kernels}
+          TEAM = form == "so" and team_text() or "", kernels = kernels,
+          CPU = ms.load "lua.net.export.cpu".text(target, form == "c"),
+          THREADS = target and ms.target(target).cores or 1}
 end
 
 -- The C compiler makes code for the machine that the kernels are for.

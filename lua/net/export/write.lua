@@ -88,7 +88,7 @@ class Network:
         self._library.@NAME@_close.argtypes = [ctypes.c_void_p]
         self._net = self._library.@NAME@_open(constants.encode(), ctypes.byref(why))
         if not self._net:
-            raise OSError("%s: %s" % (constants, why.value.decode()))
+            raise OSError("%s with %s: %s" % (library, constants, why.value.decode()))
 
     def __call__(self, *inputs):
         """The outputs, a list of arrays; inputs in the order of INPUTS. bfloat16 is in arrays of uint16, as patterns."""

@@ -146,6 +146,37 @@ assert(select(2, joined:gsub("int h%(int x%)", "")) == 1 and joined:find("a_body
        and joined:find("b_body();", 1, true) and joined:find("int c_h(int x)", 1, true)
        and joined:find("void c_p(int x) {\n  c_h(x);", 1, true), joined)
 
+-- For a CPU that has more than this one, whatever this one is, it is not opened, and says why; source not where its
+-- compiler may use what the CPU has not.
+local MORE = "llvm -mcpu=x86-64-v3 -mattr=+xop,+avx512fp16 -num-cores=3"
+if #ms.cpu_features "native" > 0 then
+  local more = two:plan {written = true, target = MORE}
+  plan2:export(folder .. "/more.c")
+  more:export(folder .. "/more.a")
+  more:export(folder .. "/libmore.so")
+  local header = get "more.h"
+  assert(header:find("made by msched for " .. ms.target(MORE).text .. ".", 1, true)
+         and header:find("#define more_THREADS 3 ", 1, true), header)
+  put("opens.c", [[
+#include "more.h"
+#include <stdio.h>
+int main(void) {
+  const char *why = "";
+  struct more *net = more_open("more.weights", &why);
+  return puts(why) < 0 || net || more_open("more.weights", NULL);
+}
+]])
+  for form, command in pairs {so = "cc -o %s/opens %s/opens.c %s/libmore.so",
+                              a = "cc -o %s/opens %s/opens.c %s/more.a -lgomp -lm -lpthread",
+                              c = "cc -D__XOP__ -D__AVX512FP16__ -w -o %s/opens %s/opens.c %s/more.c -lm"} do
+    run("cd %s && " .. command .. " && LD_LIBRARY_PATH=%s ./opens >said", folder, folder, folder, folder, folder)
+    local said = get "said"
+    local by = form == "c" and "this library was compiled to use" or "code for " .. ms.target(MORE).text
+    assert(said:find("^this machine has no [%w.]+, which " .. by:gsub("%p", "%%%0")), said)
+  end
+  for _, feature in ipairs(ms.cpu_features(MORE)) do assert(not feature.name:find "amx") end
+end
+
 -- For another machine: constants are packed here as kernels there read them; nothing is run. The source is C that this
 -- machine has too.
 local ARM = "llvm -mtriple=aarch64-linux-gnu"

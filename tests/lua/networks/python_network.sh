@@ -29,6 +29,13 @@ assert net._library.digits_run(None, None, None, None) == 5
 E2
 PYTHONPATH=empty python3 once.py
 
+# A CPU that lacks what the library's code may use.
+if [ "$(uname -m)" = x86_64 ]; then
+  "$msched" export "$digits" --dim batch=2 --target "llvm -mcpu=x86-64-v3 -mattr=+xop,+avx512fp16" -o more.so --db d.db >/dev/null
+  PYTHONPATH=empty python3 -c "import more_network; more_network.Network()" 2>said && { echo "a CPU without XOP opens it"; exit 1; }
+  grep -q "^OSError: .*more.so with .*more.weights: this machine has no .*, which code for llvm " said
+fi
+
 python=${MSCHED_NUMPY:-python3}
 "$python" -c "import numpy" 2>/dev/null || { echo "python_network: ok, without NumPy"; exit 0; }
 cat >arrays.py <<'E2'
