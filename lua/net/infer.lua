@@ -53,31 +53,31 @@ local function reason_of(node)
   return NEVER_OF_DOMAIN[node.domain]
 end
 
--- Every node of an operator that is not known is named, those of graphs in graphs too, before anything else is looked
--- at.
+-- Why a node cannot be: its operator is not known.
+local function unknown_text(node)
+  local why = reason_of(node)
+  return string.format("%s: there is no operator %s%s%s", network.node_text(node), node.op,
+                       node.domain ~= "" and " of domain " .. node.domain or "", why and ": " .. why or "")
+end
+
+-- Nodes of operators that are not known, those of graphs in graphs too; but of an If's branches one is never taken.
 local function add_unknown(nodes, problems)
   for _, node in ipairs(nodes) do
-    if not operator_of(node) then
-      local why = reason_of(node)
-      problems[#problems + 1] = string.format("%s: there is no operator %s%s%s", network.node_text(node), node.op,
-                                              node.domain ~= "" and " of domain " .. node.domain or "",
-                                              why and ": " .. why or "")
-    end
-    for _, key in ipairs(ms.sorted_keys(node.attributes)) do
+    if not operator_of(node) then problems[#problems + 1] = unknown_text(node) end
+    for _, key in ipairs(key_of(node) ~= "If" and ms.sorted_keys(node.attributes) or {}) do
       local graph = node.attributes[key]
       if type(graph) == "table" and graph.nodes then add_unknown(graph.nodes, problems) end
     end
   end
 end
-local function check_operators(net)
+-- infer.check_operators(nodes): raises each of them, before anything else is looked at.
+function infer.check_operators(nodes)
   local problems = {}
-  add_unknown(net.nodes, problems)
-  if #problems > 0 then
-    if #problems > 1 then
-      table.insert(problems, 1, string.format("%d nodes are of operators that are not known", #problems))
-    end
-    network.refuse(net, problems)
+  add_unknown(nodes, problems)
+  if #problems > 1 then
+    table.insert(problems, 1, string.format("%d nodes are of operators that are not known", #problems))
   end
+  if #problems > 0 then error({refused = problems}, 0) end
 end
 
 -- ---- What is computed before the network runs --------------------------------------------------------------------
@@ -252,12 +252,14 @@ local function start_values(net, given)
   return values
 end
 
--- What is in error, as a refusal of one node or as a mistake of ours, which goes on as it is.
-local function refusal_of(message, node)
-  if type(message) == "table" and message.refused then return message.refused end
+-- What is in error, as refusals of nodes or as a mistake of ours, which goes on as it is.
+local function refusals_of(message, node)
+  if type(message) == "table" and message.refused then
+    return type(message.refused) == "table" and message.refused or {message.refused}
+  end
   local text = tostring(message)
   local from_te = text:match "te: (.*)$"
-  if from_te then return string.format("%s: %s", network.node_text(node), from_te) end
+  if from_te then return {string.format("%s: %s", network.node_text(node), from_te)} end
   error(message, 0)
 end
 
@@ -266,14 +268,15 @@ end
 -- where a shape depends on them; the network is then good for these alone, as `fixed` says.
 function infer.static(net, given)
   given = given or {}
-  check_operators(net)
+  local known, unknown = pcall(infer.check_operators, net.nodes)
+  if not known then network.refuse(net, refusals_of(unknown)) end
   local state =
     {net = net, given = given, values = start_values(net, given), steps = {}, fixed = {}, outputs = {}, made = 0}
   state.infer = function(node) infer_node(state, node) end
   for _, output in ipairs(net.outputs) do state.outputs[output.name] = true end
   for _, node in ipairs(net.nodes) do
     local ok, message = pcall(infer_node, state, node)
-    if not ok then network.refuse(net, {refusal_of(message, node)}) end
+    if not ok then network.refuse(net, refusals_of(message, node)) end
   end
   return state
 end

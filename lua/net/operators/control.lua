@@ -8,9 +8,16 @@ local function count_inputs(n, graph, inputs, what)
   if #graph.inputs ~= #inputs then n:fail("its %s takes %d values, and is given %d", what, #graph.inputs, #inputs) end
 end
 
+-- A branch that is not taken may have operators which are not known.
 operators.If = function(n)
+  local check = ms.load "lua.net.infer".check_operators
+  if not n.known(n:value(1)) then
+    local one, other = n:graph "then_branch".nodes, n:graph "else_branch".nodes
+    check(table.move(other, 1, #other, #one + 1, table.move(one, 1, #one, 1, {})))
+  end
   local branch = n:scalar(1) ~= 0 and "then_branch" or "else_branch"
   local graph = n:graph(branch)
+  check(graph.nodes)
   count_inputs(n, graph, {}, branch)
   if #graph.outputs < #n.node.outputs then
     n:fail("its %s gives %d values, not %d", branch, #graph.outputs, #n.node.outputs)

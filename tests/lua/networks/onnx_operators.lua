@@ -516,6 +516,14 @@ end)
 assert(not ok and message:find("2 nodes are of operators", 1, true) and message:find("Neither", 1, true)
        and message:find("Nor ", 1, true), message)
 
+-- A branch that is not taken may have an operator that is not known; where it is taken it is refused.
+branches = read(captures {then_branch = graph_of({{"Neg", {"x"}, {"z"}}}, {}, {"z"}),
+                          else_branch = graph_of({{"Neither", {"x"}, {"z"}, name = "never"}}, {}, {"z"})})
+local function taken(c) return {c = ms.array({}, "bool", {c}), x = ms.array({1}, "float32", {5})} end
+assert(branches:run(taken(1), {interpret = true}).y[0] == -5)
+ok, message = pcall(branches.run, branches, taken(0), {interpret = true})
+assert(not ok and message:find("Neither never: there is no operator Neither", 1, true), message)
+
 local loop = graph_of({{"Add", {"v", "v"}, {"w"}}, {"Cast", {"i"}, {"f"}, {to = 1}}, {"Less", {"i", "three"}, {"go"}}},
                       {"i", "c", "v"}, {"go", "w", "f"}, {three = {"int64", {}, {3}}})
 check("Loop", {known(i64({}, {2})), false, f32({1}, {5})}, {f32({1}, {20}), f32({2}, {0, 1})}, {body = loop})
