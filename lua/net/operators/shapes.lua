@@ -271,6 +271,12 @@ operators.DynamicSlice = operators.Slice
 
 -- ---- Padded ------------------------------------------------------------------------------------------------------
 
+-- The first place of an axis that pads below 0 leave, and how many they do; shape: with the pads.
+local function kept(extent, before, shape)
+  local first, after = math.max(-before, 0), shape - before - extent
+  return first, extent - first - math.max(-after, 0)
+end
+
 -- The element of X at an index that may lie outside of it, by mode; otherwise: what is there where it is not wrapped.
 local function padded(X, shape, before, mode, otherwise)
   return compute(shape, X.type, function(i)
@@ -283,7 +289,9 @@ local function padded(X, shape, before, mode, otherwise)
         if before[d] > 0 then inside[#inside + 1] = te.ge(x, 0) end
         if shape[d] - before[d] > extent then inside[#inside + 1] = te.lt(x, extent) end
       elseif mode == "edge" then at[d] = te.maximum(te.minimum(x, extent - 1), 0)
-      elseif mode == "wrap" then at[d] = te.floormod(x, extent)
+      elseif mode == "wrap" then -- what is left where it is cropped
+        local first, left = kept(extent, before[d], shape[d])
+        at[d] = te.floormod(x - first, left) + first
       elseif extent == 1 then at[d] = 0
       else -- reflected at both edges, as often as it takes
         local period = 2 * (extent - 1)
@@ -312,7 +320,9 @@ operators.Pad = function(n)
   for k, axis in ipairs(axes) do
     local d = n:axis(axis, rank)
     before[d], shape[d] = pads[k], shape[d] + pads[k] + pads[k + #axes]
-    if X.shape[d] == 0 and mode ~= "constant" and shape[d] > 0 then
+    local left = X.shape[d]
+    if mode == "wrap" then left = select(2, kept(left, before[d], shape[d])) end
+    if left <= 0 and mode ~= "constant" and shape[d] > 0 then
       n:fail("nothing is there to be repeated along axis %d", axis)
     end
   end

@@ -128,6 +128,8 @@ check("ScatterND", {f32({3}, {1, 2, 3}), i64({2, 1}, {1, 1}), f32({2}, {7, 8})},
 check("Pad", {f32({3}, {1, 2, 3}), known(i64({2}, {1, 2})), f32({}, {9})}, {f32({6}, {9, 1, 2, 3, 9, 9})})
 check("Pad", {f32({3}, {1, 2, 3}), known(i64({2}, {2, 3}))}, {f32({8}, {3, 2, 1, 2, 3, 2, 1, 2})}, {mode = "reflect"})
 check("Pad", {f32({3}, {1, 2, 3}), known(i64({2}, {-1, 1}))}, {f32({3}, {2, 3, 3})}, {mode = "edge"})
+check("Pad", {f32({4}, {1, 2, 3, 4}), known(i64({2}, {-1, 2}))}, {f32({5}, {2, 3, 4, 2, 3})}, {mode = "wrap"}, 19)
+check("Pad", {f32({4}, {1, 2, 3, 4}), known(i64({2}, {3, -2}))}, {f32({5}, {2, 1, 2, 1, 2})}, {mode = "wrap"}, 19)
 check("OneHot", {i64({2}, {-1, 0}), known(i64({}, {3})), f32({2}, {0, 5})}, {f32({2, 3}, {0, 0, 5, 5, 0, 0})})
 check("Trilu", {f32({2, 2}, {1, 2, 3, 4})}, {f32({2, 2}, {1, 0, 3, 4})}, {upper = 0})
 check("Shape", {x23}, {i64({1}, {3})}, {start = 1})
@@ -641,6 +643,8 @@ refuses("mode is `area`, none of nearest, linear, cubic", "Resize", {row, false,
 refuses("2 sizes for 4 axes", "Resize", {row, false, false, known(i64({2}, {1, 1}))})
 refuses("input 3, x3, depends on data", "Resize", {row, false, {"float32", {4}, {1, 1, 2, 2}, given = false}})
 refuses("sampling_ratio is 0", "RoiAlign", {row, f32({1, 4}, {0, 0, 1, 1}), i64({1}, {0})})
+refuses("nothing is there to be repeated along axis 0", "Pad", {f32({2}, {1, 2}), known(i64({2}, {-2, 3}))},
+        {mode = "wrap"}, 19)
 refuses("index 1 of x3 is not in [0, 0]", "RoiAlign", {row, f32({1, 4}, {0, 0, 1, 1}), i64({1}, {1})},
         {sampling_ratio = 1})
 refuses("it never ends", "Loop", {false, false, f32({1}, {5})}, {body = loop})
