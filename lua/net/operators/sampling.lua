@@ -139,9 +139,35 @@ local function corners_of(y, x, height, width)
   return list
 end
 
+local MOST_PLACES = 1024 -- that are read along an axis in each part of a region
+
+-- The most places along an axis of a part, where each region has as many as fit it: those of constant regions, or of
+-- one that is as large as the image.
+local function most_places(n, parts, size, extent_of)
+  local whole, many, spare = size, {}, 1
+  if n:value(2).constant then
+    whole, spare = {}, 1 + 1e-6 -- floats of 32 bits round
+    local list = n:list(2)
+    for k = 1, #list, 4 do
+      for axis = 1, 2 do
+        local first = axis == 1 and k + 1 or k
+        whole[axis] = math.max(whole[axis] or 0, extent_of(list[first], list[first + 2]))
+      end
+    end
+  end
+  for axis = 1, 2 do
+    local most = (whole[axis] or 0) / parts[axis] * spare
+    if not (most <= MOST_PLACES) then
+      n:fail("a part of a region is read at more than %d places a side", MOST_PLACES)
+    end
+    many[axis] = math.max(math.ceil(most), 1)
+  end
+  return many
+end
+
 operators.RoiAlign = function(n)
   local X, R, B = n:x(1), n:x(2), n:x(3)
-  local height, width, ratio = n:int("output_height", 1), n:int("output_width", 1), n:int("sampling_ratio", 0)
+  local parts, ratio = {n:int("output_height", 1), n:int("output_width", 1)}, n:int("sampling_ratio", 0)
   local mode, scale = n:choice("mode", "avg", "avg", "max"), n:float("spatial_scale", 1.0)
   local half = n:choice("coordinate_transformation_mode", n.opset >= 16 and "half_pixel" or "output_half_pixel",
                         "half_pixel", "output_half_pixel") == "half_pixel"
@@ -149,28 +175,50 @@ operators.RoiAlign = function(n)
     n:fail("an image of %s, regions of %s in images of %s", common.text(X.shape), common.text(R.shape),
            common.text(B.shape))
   end
-  if ratio <= 0 then n:fail "sampling_ratio is 0: how many places are read depends on data" end
-  if height < 1 or width < 1 or ratio > 1024 then
-    n:fail("regions of %d x %d, read at %d places a side", height, width, ratio)
+  if parts[1] < 1 or parts[2] < 1 or ratio < 0 or ratio > MOST_PLACES then
+    n:fail("regions of %d x %d, read at %d places a side", parts[1], parts[2], ratio)
   end
-  local size = {X.shape[3], X.shape[4]}
+  local size, shift = {X.shape[3], X.shape[4]}, half and 0.5 or 0.0
   if common.count(X.shape) == 0 then n:fail "the image has no elements" end
   n:check_range(3, 0, X.shape[1] - 1)
   local t = common.wide_type(X.type)
-  -- Where a region is read along an axis: {region, place}.
-  local function along(axis, count)
+  -- Where a region begins along an axis, and how far it goes.
+  local function region(k, axis)
     local first, last = axis == 1 and 1 or 0, axis == 1 and 3 or 2
-    return compute({R.shape[1], count * ratio}, t, function(i)
-      local from = wide(R[{i[1], te.const(first, "int32")}]) * scale - (half and 0.5 or 0.0)
-      local extent = wide(R[{i[1], te.const(last, "int32")}]) * scale - (half and 0.5 or 0.0) - from
-      if not half then extent = te.maximum(extent, 1.0) end
-      return bounded(from + (te.cast(i[2], t) + 0.5) * (extent / (count * ratio + 0.0)), size[axis])
+    local from = wide(R[{k, te.const(first, "int32")}]) * scale - shift
+    local extent = wide(R[{k, te.const(last, "int32")}]) * scale - shift - from
+    return from, half and extent or te.maximum(extent, 1.0)
+  end
+  local many = ratio > 0 and {ratio, ratio} or most_places(n, parts, size, function(first, last)
+    return math.max((last - first) * scale, half and 0 or 1)
+  end)
+  -- Places along both axes of a part, by region; nil: all have as many.
+  local G = ratio == 0 and compute({R.shape[1], 2}, "int32", function(i)
+    local function fitting(axis)
+      local _, extent = region(i[1], axis)
+      local places = te.ceil(extent / (parts[axis] + 0.0))
+      return te.maximum(te.minimum(places, many[axis] + 0.0), 0.0) -- which is cast, whatever the region is
+    end
+    return te.select(te.eq(i[2], 0), fitting(1), fitting(2))
+  end) or nil
+  local function places(k, axis) return G[{k, te.const(axis - 1, "int32")}] end
+  -- Where a region is read along an axis: {region, place}.
+  local function along(axis)
+    local count = many[axis]
+    return compute({R.shape[1], parts[axis] * count}, t, function(i)
+      local from, extent = region(i[1], axis)
+      local at, own = te.cast(i[2], t), count + 0.0
+      if G then
+        own = te.maximum(te.cast(places(i[1], axis), t), 1.0)
+        at = te.cast(te.floordiv(i[2], count), t) * own + te.cast(te.floormod(i[2], count), t)
+      end
+      return bounded(from + (at + 0.5) * (extent / (own * parts[axis])), size[axis])
     end)
   end
-  local ys, xs = along(1, height), along(2, width)
-  local Y = reduce({R.shape[1], X.shape[2], height, width}, {ratio, ratio}, mode == "avg" and te.sum or common.maximum,
+  local ys, xs = along(1), along(2)
+  local Y = reduce({R.shape[1], X.shape[2], parts[1], parts[2]}, many, mode == "avg" and te.sum or common.maximum,
     function(i, r)
-    local y, x = ys[{i[1], i[3] * ratio + r[1]}], xs[{i[1], i[4] * ratio + r[2]}]
+    local y, x = ys[{i[1], i[3] * many[1] + r[1]}], xs[{i[1], i[4] * many[2] + r[2]}]
     local outside = te.any(te.lt(y, -1.0), te.gt(y, size[1] + 0.0), te.lt(x, -1.0), te.gt(x, size[2] + 0.0))
     local function held(v, extent) return te.maximum(te.minimum(v, extent - 1.0), 0.0) end
     local batch, value = int(within(B[{i[1]}], X.shape[1])), nil
@@ -184,9 +232,16 @@ operators.RoiAlign = function(n)
         value = te.maximum(value, one)
       end
     end
-    return te.select(outside, te.const(0.0, t), value)
+    value = te.select(outside, te.const(0.0, t), value)
+    if not G then return value end
+    local is_read = te.all(te.lt(r[1], places(i[1], 1)), te.lt(r[2], places(i[1], 2)))
+    return te.select(is_read, value, te.const(mode == "avg" and 0.0 or -math.huge, t))
   end)
-  return compute(Y.shape, X.type, function(i) return mode == "avg" and Y[i] / (ratio * ratio + 0.0) or Y[i] end)
+  return compute(Y.shape, X.type, function(i)
+    local count = G and places(i[1], 1) * places(i[1], 2)
+    if mode == "max" then return G and te.select(te.eq(count, 0), te.const(0.0, t), Y[i]) or Y[i] end
+    return Y[i] / (G and te.maximum(te.cast(count, t), 1.0) or many[1] * many[2] + 0.0)
+  end)
 end
 
 -- The largest element of each part of a region, whose places are whole.

@@ -122,20 +122,21 @@ end
 operators.STFT = function(n)
   local X, s, step, half, t = n:x(1), n:shape(1), whole(n, 2, 1), n:flag("onesided", 1), checked_type(n)
   local W = n:has(3) and n:x(3) or nil
-  if #s ~= 3 or s[3] ~= 1 and s[3] ~= 2 then n:fail("a signal of %s", common.text(s)) end
+  local parts = #s == 2 and 1 or s[3]
+  if #s ~= 2 and #s ~= 3 or parts ~= 1 and parts ~= 2 then n:fail("a signal of %s", common.text(s)) end
   local length = n:has(4) and whole(n, 4, 1) or W and W.shape[1]
     or n:fail "it has neither a window nor a length of frames"
   if W and common.text(W.shape) ~= common.text {length} then
     n:fail("a window of %s for frames of %d", common.text(W.shape), length)
   end
-  if half and s[3] == 2 then n:fail "a complex signal has no half of a spectrum that is enough" end
+  if half and parts == 2 then n:fail "a complex signal has no half of a spectrum that is enough" end
   if length > s[2] then n:fail("frames of %d in a signal of %d", length, s[2]) end
   local T, shape = angles(n, length, t), {s[1], (s[2] - length) // step + 1, half and length // 2 + 1 or length, 2}
   local sum = reduce(shape, {length}, te.sum, function(i, r)
     local at = i[2] * step + r[1]
     local w = W and common.wide(W[{r[1]}]) or te.const(1.0, t)
-    local function part(k) return common.wide(X[{i[1], at, te.const(k, "int32")}]) * w end
-    return turned(T, row(r[1], i[3], length), i[4], part(0), s[3] == 2 and part(1) or nil, -1)
+    local function part(k) return common.wide(X[{i[1], at, #s == 3 and te.const(k, "int32") or nil}]) * w end
+    return turned(T, row(r[1], i[3], length), i[4], part(0), parts == 2 and part(1) or nil, -1)
   end)
   if sum.type == X.type then return sum end
   return compute(shape, X.type, function(i) return sum[i] end)

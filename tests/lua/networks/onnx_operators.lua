@@ -258,6 +258,18 @@ check("AffineGrid", {f32({1, 2, 3}, {2, 0, 1, 0, 1, 0}), known(i64({4}, {1, 1, 1
       {f32({1, 1, 2, 2}, {0, 0, 2, 0})}, {}, 20)
 check("RoiAlign", {f32({1, 1, 1, 4}, {1, 2, 3, 4}), f32({1, 4}, {0, 0, 3, 1}), i64({1}, {0})},
       {f32({1, 1, 1, 1}, {2.5})}, {sampling_ratio = 2, coordinate_transformation_mode = "output_half_pixel"})
+-- As many places as fit: three of the first region, one of the second; of regions that are data no more than in one as
+-- large as the image.
+local regions, halves = f32({2, 4}, {0, 0, 3, 1, 1, 0, 2, 1}), {coordinate_transformation_mode = "output_half_pixel"}
+for _, given in ipairs {regions, known(regions)} do
+  check("RoiAlign", {f32({1, 1, 1, 4}, {1, 2, 3, 4}), given, i64({2}, {0, 0})}, {f32({2, 1, 1, 1}, {2.5, 2.5})}, halves)
+  check("RoiAlign", {f32({1, 1, 1, 4}, {1, 2, 3, 4}), given, i64({2}, {0, 0})}, {f32({2, 1, 1, 1}, {2, 1.5})},
+        {mode = "max", coordinate_transformation_mode = "output_half_pixel"})
+end
+check("RoiAlign", {f32({1, 1, 1, 4}, {1, 2, 3, 4}), f32({1, 4}, {0, 0, 8, 1}), i64({1}, {0})},
+      {f32({1, 1, 1, 1}, {1.5})}, halves)
+check("RoiAlign", {f32({1, 1, 1, 4}, {1, 2, 3, 4}), known(f32({1, 4}, {2, 1, 1, 0})), i64({1}, {0})},
+      {f32({1, 1, 1, 1}, {0})})
 check("DeformConv", {row, f32({1, 1, 1, 1}, {10}), f32({1, 2, 1, 2}, {0, 0, 0.5, 9})}, {f32({1, 1, 1, 2}, {20, 0})}, {},
       19)
 check("Col2Im", {f32({1, 2, 2}, {1, 2, 3, 4}), known(i64({1}, {3})), known(i64({1}, {2}))}, {f32({1, 1, 3}, {1, 5, 4})},
@@ -286,8 +298,9 @@ check("DFT", {f32({1, 2, 2}, {6, 0, -1.5, math.sqrt(3) / 2}), known(i64({}, {3})
       {onesided = 1, inverse = 1})
 check("DFT", {f32({1, 2, 2}, {1, 2, 3, 4}), known(i64({}, {4}))}, {f32({1, 4, 2}, {4, 6, 5, -1, -2, -2, -3, 5})},
       {axis = 1}, 17)
-check("STFT", {f32({1, 3, 1}, {1, 2, 3}), known(i64({}, {1})), f32({2}, {1, 10})},
-      {f32({1, 2, 2, 2}, {21, 0, -19, 0, 32, 0, -28, 0})})
+for _, signal in ipairs {f32({1, 3, 1}, {1, 2, 3}), f32({1, 3}, {1, 2, 3})} do
+  check("STFT", {signal, known(i64({}, {1})), f32({2}, {1, 10})}, {f32({1, 2, 2, 2}, {21, 0, -19, 0, 32, 0, -28, 0})})
+end
 check("Compress", {x23, known {"bool", {2}, {0, 1}}}, {f32({2, 1}, {1, 4})}, {axis = 1})
 check("Compress", {x23, known {"bool", {5}, {1, 0, 0, 0, 1}}}, {f32({2}, {0, 4})})
 check("Unique", {known(f32({4}, {3, 1, 3, -0.0}))},
@@ -642,7 +655,7 @@ refuses("mode is `area`, none of nearest, linear, cubic", "Resize", {row, false,
         {mode = "area"})
 refuses("2 sizes for 4 axes", "Resize", {row, false, false, known(i64({2}, {1, 1}))})
 refuses("input 3, x3, depends on data", "Resize", {row, false, {"float32", {4}, {1, 1, 2, 2}, given = false}})
-refuses("sampling_ratio is 0", "RoiAlign", {row, f32({1, 4}, {0, 0, 1, 1}), i64({1}, {0})})
+refuses("read at more than 1024 places a side", "RoiAlign", {row, known(f32({1, 4}, {0, 0, 1e4, 1})), i64({1}, {0})})
 refuses("nothing is there to be repeated along axis 0", "Pad", {f32({2}, {1, 2}), known(i64({2}, {-2, 3}))},
         {mode = "wrap"}, 19)
 refuses("index 1 of x3 is not in [0, 0]", "RoiAlign", {row, f32({1, 4}, {0, 0, 1, 1}), i64({1}, {1})},
