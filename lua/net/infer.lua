@@ -9,7 +9,7 @@ local infer = {}
 local FAMILIES = {"elementwise", "shapes", "reductions", "products", "windows", "attention", "losses", "resize",
                   "sampling",
                   "control", "recurrent", "fused", "quantized", "signals", "selection",
-                  "winograd", "microsoft", "matrices", "ml"}
+                  "winograd", "microsoft", "matrices", "ml", "trees", "svm"}
 local operators, family_of -- by name, of ONNX's own domain; others by domain.name
 local function known_operators()
   if not operators then

@@ -1,28 +1,12 @@
--- Operators of ai.onnx.ml, whose inputs are rows of features: trees, linear models, scalers, encoders. Those that give
--- texts or maps are not computed.
+-- Operators of ai.onnx.ml, whose inputs are rows of features: linear models, scalers, encoders; trees.lua has trees,
+-- svm.lua support vectors. Those that give texts or maps are not computed.
 local ms = msched
 local te, common = ms.te, ms.load "lua.net.common"
-ms.load "lua.net.operators.reductions" -- for common.exponentials and common.over
+local scores = ms.load "lua.net.operators.scores"
 local operators = {}
 local compute, reduce, wide = common.compute, common.reduce, common.wide
+local rows, table_of, float32 = scores.rows, scores.table_of, scores.float32
 local function ml(name, f) operators["ai.onnx.ml." .. name] = f end
-
-local MOST = 1 << 24 -- elements of a table
-local function table_of(n, t, list, shape)
-  if #list > MOST then n:fail("a table of %d elements is larger than is made", #list) end
-  return n:table(ms.array(shape or {#list}, t, list))
-end
-local function float32(x)
-  if x.type == "bool" then x = te.cast(x, "int32") end
-  return te.cast(wide(x), "float32")
-end
--- {rows, features}: one row where there is one dimension.
-local function rows(n, X)
-  local s = X.shape
-  if #s ~= 1 and #s ~= 2 then n:fail("its input has %d dimensions, not 1 or 2", #s) end
-  local shape = #s == 1 and {1, s[1]} or s
-  return shape, function(r, c) return X[#s == 1 and {c} or {r, c}] end
-end
 
 -- ---- Features ----------------------------------------------------------------------------------------------------
 
@@ -147,63 +131,6 @@ ml("LabelEncoder", function(n)
   end)
 end)
 
--- ---- Scores ------------------------------------------------------------------------------------------------------
-
-local function logistic(x) return te.sigmoid(x) end
--- Scores {rows, classes} behind a transform by its name.
-local function transformed(n, Y)
-  local how = n:choice("post_transform", "NONE", "NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")
-  if how == "NONE" then return Y end
-  if how == "LOGISTIC" then return compute(Y.shape, "float32", function(i) return logistic(Y[i]) end) end
-  local set = {[2] = true}
-  if how == "SOFTMAX" then
-    local e, sum = common.exponentials(Y, set)
-    return compute(Y.shape, "float32", function(i) return e[i] / sum[common.inner(set, i)] end)
-  end
-  -- Scores of 0 stay 0, and count for nothing.
-  local _, largest = common.over(Y, set, true, common.maximum)
-  local e = compute(Y.shape, "float32", function(i)
-    return te.select(te.gt(te.abs(Y[i]), 1e-7), te.exp(Y[i] - largest[common.inner(set, i)]), te.const(0.0, "float32"))
-  end)
-  local _, sum = common.over(e, set, true, te.sum)
-  return compute(Y.shape, "float32", function(i)
-    local s = sum[common.inner(set, i)]
-    return te.select(te.eq(s, 0.0), te.const(0.0, "float32"), e[i] / s)
-  end)
-end
-
--- Numbers of classes.
-local function labels_of(n, name)
-  local list = n:ints(name, {})
-  if #list == 0 then n:fail("its classes are texts: %s has none", name) end
-  return list
-end
--- The label of each row's largest score, the first of equal ones. hits: {rows, classes}, above 0 where a class has a
--- score at all; nil: all have.
-local function largest_label(n, Y, labels, hits)
-  local T = table_of(n, "int64", labels)
-  local pick = te.reducer(function(x, y)
-    local keeps = te.any(te.gt(x[2], y[2]), te.all(te.eq(x[2], y[2]), te.lt(x[1], y[1])))
-    return {te.select(keeps, x[1], y[1]), te.select(keeps, x[2], y[2])}
-  end, function() return {te.max_value "int32", te.const(-math.huge, "float32")} end, "label")
-  local index = reduce({Y.shape[1]}, {Y.shape[2]}, pick, function(i, r)
-    local y = Y[{i[1], r[1]}]
-    return {r[1] + 0, hits and te.select(te.gt(hits[{i[1], r[1]}], 0), y, te.const(-math.huge, "float32")) or y}
-  end)
-  return compute({Y.shape[1]}, "int64",
-                 function(i) return T[{te.maximum(te.minimum(index[i], #labels - 1), 0)}] end)
-end
--- The labels and scores of two classes, by the score of one: above `edge` it is the second.
-local function of_two(n, S, labels, edge, first, second)
-  local label = compute({S.shape[1]}, "int64", function(i)
-    return te.select(te.gt(S[{i[1]}], edge), te.const(labels[2], "int64"), te.const(labels[1], "int64"))
-  end)
-  return label, compute({S.shape[1], 2}, "float32", function(i)
-    local s = S[{i[1]}]
-    return te.select(te.eq(i[2], 0), first(s), second(s))
-  end)
-end
-
 -- ---- Linear models -----------------------------------------------------------------------------------------------
 
 -- {rows, outputs} by coefficients, an output after the other.
@@ -220,185 +147,22 @@ local function linear(n, outputs)
                      function(i, r) return float32(at(i[1], r[1])) * W[{i[2], r[1]}] end)
   return V and compute(sum.shape, "float32", function(i) return sum[i] + V[{i[2]}] end) or sum
 end
-ml("LinearRegressor", function(n) return transformed(n, linear(n, n:int("targets", 1))) end)
+ml("LinearRegressor", function(n) return scores.transformed(n, linear(n, n:int("targets", 1))) end)
 ml("LinearClassifier", function(n)
-  local labels = labels_of(n, "classlabels_ints")
+  local labels = scores.labels_of(n, "classlabels_ints")
   local features = rows(n, n:x(1))[2]
   local Y = linear(n, #n:floats "coefficients" // math.max(features, 1))
   if Y.shape[2] == 1 and #labels == 2 then
     local how = n:choice("post_transform", "NONE", "NONE", "LOGISTIC")
     local S = compute({Y.shape[1]}, "float32", function(i)
       local s = Y[{i[1], te.const(0, "int32")}]
-      return how == "LOGISTIC" and logistic(s) or s
+      return how == "LOGISTIC" and scores.logistic(s) or s
     end)
-    return of_two(n, S, labels, how == "LOGISTIC" and 0.5 or 0.0,
+    return scores.of_two(n, S, labels, how == "LOGISTIC" and 0.5 or 0.0,
                   function(s) return 1.0 - s end, function(s) return s end)
   end
   if Y.shape[2] ~= #labels then n:fail("%d classes and %d scores", #labels, Y.shape[2]) end
-  return largest_label(n, Y, labels), transformed(n, Y)
-end)
-
--- ---- Trees -------------------------------------------------------------------------------------------------------
-
-local TESTS = {BRANCH_LEQ = te.le, BRANCH_LT = te.lt, BRANCH_GTE = te.ge, BRANCH_GT = te.gt, BRANCH_EQ = te.eq,
-               BRANCH_NEQ = te.ne}
-local MODES = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"}
-
--- The nodes of all trees as lists: {feature, value, yes, no, mode, missing, roots, depth, place}; the children are
--- places from 0 on, a leaf's its own. place[tree][node]: where a node stands.
-local function trees_of(n)
-  local trees, nodes, modes = n:ints "nodes_treeids", n:ints "nodes_nodeids", n:texts "nodes_modes"
-  local feature, value = n:ints "nodes_featureids", n:floats "nodes_values"
-  local yes, no, missing = n:ints "nodes_truenodeids", n:ints "nodes_falsenodeids",
-    n:ints("nodes_missing_value_tracks_true", {})
-  local t = {feature = feature, value = value, yes = {}, no = {}, mode = {}, missing = missing, roots = {}, place = {}}
-  for _, list in ipairs {nodes, modes, feature, value, yes, no} do
-    if #list ~= #trees then n:fail("lists of %d and of %d nodes", #trees, #list) end
-  end
-  if #missing ~= 0 and #missing ~= #trees or #trees == 0 then n:fail("lists of %d and %d nodes", #trees, #missing) end
-  for k, tree in ipairs(trees) do
-    local own = t.place[tree]
-    if not own then
-      own = {}
-      t.place[tree], t.roots[#t.roots + 1] = own, k - 1
-    end
-    if own[nodes[k]] then n:fail("node %d of tree %d is there twice", nodes[k], tree) end
-    own[nodes[k]] = k - 1
-  end
-  local known = {}
-  for k, name in ipairs(MODES) do known[name] = k end
-  for k, tree in ipairs(trees) do
-    local own, leaf = t.place[tree], modes[k] == "LEAF"
-    if not leaf and not known[modes[k]] then n:fail("mode `%s` is not known", modes[k]) end
-    t.mode[k] = leaf and 0 or known[modes[k]]
-    t.yes[k], t.no[k] = leaf and k - 1 or own[yes[k]], leaf and k - 1 or own[no[k]]
-    if not t.yes[k] or not t.no[k] then n:fail("node %d of tree %d has a branch to no node", nodes[k], tree) end
-  end
-  -- The deepest leaf; a node that comes again is a cycle.
-  t.depth = 0
-  local level, seen = table.move(t.roots, 1, #t.roots, 1, {}), 0
-  while #level > 0 do
-    local next_level = {}
-    for _, at in ipairs(level) do
-      if t.mode[at + 1] ~= 0 then
-        next_level[#next_level + 1], next_level[#next_level + 2] = t.yes[at + 1], t.no[at + 1]
-      end
-    end
-    seen = seen + #level
-    if seen > #trees then n:fail "its nodes are no trees" end
-    if #next_level > 0 then t.depth = t.depth + 1 end
-    level = next_level
-  end
-  if t.depth > 64 then n:fail("trees of %d levels are deeper than are walked", t.depth) end
-  return t
-end
-
--- {rows, trees}: the places of the leaves.
-local function leaves_of(n, t)
-  local shape, at = rows(n, n:x(1))
-  for k, feature in ipairs(t.feature) do
-    if t.mode[k] ~= 0 and (feature < 0 or feature >= shape[2]) then
-      n:fail("feature %d of rows of %d", feature, shape[2])
-    end
-    if t.mode[k] == 0 then t.feature[k] = 0 end
-  end
-  local feature, value = table_of(n, "int32", t.feature), table_of(n, "float32", t.value)
-  local yes, no = table_of(n, "int32", t.yes), table_of(n, "int32", t.no)
-  local used, mode = {}, nil
-  for _, m in ipairs(t.mode) do if m ~= 0 then used[m] = true end end
-  local list = ms.sorted_keys(used)
-  if #list > 1 then mode = table_of(n, "int32", t.mode) end
-  local tracked
-  for _, flag in ipairs(t.missing) do tracked = tracked or flag ~= 0 end
-  local missing = tracked and table_of(n, "int32", t.missing) or nil
-  local root, last = table_of(n, "int32", t.roots), #t.yes - 1
-  local function within(x, most) return te.maximum(te.minimum(x, most), 0) end
-  local node = compute({shape[1], #t.roots}, "int32", function(i) return root[{i[2]}] end)
-  for _ = 1, t.depth do
-    local before = node
-    node = compute(before.shape, "int32", function(i)
-      local k = within(before[i], last)
-      local x = float32(at(i[1], within(feature[{k}], shape[2] - 1)))
-      local is
-      for _, m in ipairs(list) do
-        local own = TESTS[MODES[m]](x, value[{k}])
-        if mode then own = te.all(own, te.eq(mode[{k}], m)) end
-        is = is and te.any(is, own) or own
-      end
-      if missing then is = te.any(is, te.all(te.ne(x, x), te.ne(missing[{k}], 0))) end
-      return te.select(is, yes[{k}], no[{k}])
-    end)
-  end
-  return node
-end
-
--- {rows, classes}: the sum of the leaves' weights, of attributes that begin so; and how many of them there are, where a
--- leaf may have none.
-local function ensemble(n, prefix, many)
-  local t = trees_of(n)
-  local trees, nodes, ids = n:ints(prefix .. "_treeids"), n:ints(prefix .. "_nodeids"), n:ints(prefix .. "_ids")
-  local weights = n:floats(prefix .. "_weights")
-  if #trees ~= #nodes or #trees ~= #ids or #trees ~= #weights then
-    n:fail("lists of %d and %d weights", #trees, #weights)
-  end
-  local how = n:choice("aggregate_function", "SUM", "SUM", "AVERAGE")
-  local list, counts = {}, {}
-  if #t.yes * many > MOST then n:fail("%d nodes with %d weights each are more than are made", #t.yes, many) end
-  for k = 1, #t.yes * many do list[k], counts[k] = 0.0, 0 end
-  for k, tree in ipairs(trees) do
-    local place = t.place[tree] and t.place[tree][nodes[k]]
-    if not place or ids[k] < 0 or ids[k] >= many then
-      n:fail("a weight of result %d, of node %d of tree %d", ids[k], nodes[k], tree)
-    end
-    local at = place * many + ids[k] + 1
-    list[at], counts[at] = list[at] + weights[k], 1
-  end
-  local leaf, some = leaves_of(n, t), false
-  for k, mode in ipairs(t.mode) do
-    for c = 1, mode == 0 and many or 0 do some = some or counts[(k - 1) * many + c] == 0 end
-  end
-  local function summed(T)
-    return reduce({leaf.shape[1], many}, {leaf.shape[2]}, te.sum,
-                  function(i, r) return T[{te.maximum(te.minimum(leaf[{i[1], r[1]}], #t.yes - 1), 0), i[2]}] end)
-  end
-  local sum = summed(table_of(n, "float32", list, {#t.yes, many}))
-  if how == "SUM" then
-    return sum, prefix == "class" and some and summed(table_of(n, "int32", counts, {#t.yes, many})) or nil
-  end
-  return compute(sum.shape, "float32", function(i) return sum[i] / (leaf.shape[2] + 0.0) end)
-end
-local function with_base(n, Y, base)
-  if #base == 0 then return Y end
-  if #base ~= Y.shape[2] then n:fail("%d base values for %d results", #base, Y.shape[2]) end
-  local B = table_of(n, "float32", base)
-  return compute(Y.shape, "float32", function(i) return Y[i] + B[{i[2]}] end)
-end
-ml("TreeEnsembleRegressor", function(n)
-  return transformed(n, with_base(n, (ensemble(n, "target", n:int "n_targets")), n:floats("base_values", {})))
-end)
-ml("TreeEnsembleClassifier", function(n)
-  local labels, distinct, positive = labels_of(n, "classlabels_int64s"), {}, true
-  local base = n:floats("base_values", {})
-  for _, id in ipairs(n:ints "class_ids") do distinct[id] = true end
-  for _, weight in ipairs(n:floats "class_weights") do positive = positive and weight >= 0 end
-  if #labels ~= 2 or #ms.sorted_keys(distinct) ~= 1 then
-    local raw, hits = ensemble(n, "class", #labels)
-    local Y = with_base(n, raw, base)
-    return largest_label(n, Y, labels, #base == 0 and hits or nil), transformed(n, Y)
-  end
-  -- Weights of one class alone: the other's score follows from its own.
-  local how = n:choice("post_transform", "NONE", "NONE", "LOGISTIC")
-  local id, Y = ms.sorted_keys(distinct)[1], ensemble(n, "class", #labels)
-  if #base > 2 then n:fail("%d base values for 2 results", #base) end
-  local S = compute({Y.shape[1]}, "float32", function(i)
-    local s = Y[{i[1], te.const(id, "int32")}]
-    return #base > 0 and s + base[#base] or s
-  end)
-  if how == "LOGISTIC" then
-    return of_two(n, S, labels, positive and 0.5 or 0.0, function(s) return logistic(s * -1.0) end, logistic)
-  end
-  return of_two(n, S, labels, positive and 0.5 or 0.0,
-                function(s) return positive and 1.0 - s or s * -1.0 end, function(s) return s end)
+  return scores.largest_label(n, Y, labels), scores.transformed(n, Y)
 end)
 
 return operators

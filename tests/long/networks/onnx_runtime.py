@@ -274,6 +274,37 @@ def trees(prefix, count, features, classes, modes, missing=False):
     return made
 
 
+def trees_of_lists(count, features, targets, modes):
+    """Attributes of random trees of up to 4 levels, with leaves in a list of their own."""
+    nodes, leaves, members = [], [], []
+
+    def child(level):
+        if level > 3 or random.random() < 0.3:
+            leaves.append((float(random.standard_normal()), int(random.integers(targets))))
+            return 1, len(leaves) - 1
+        return 0, grow(level)
+
+    def grow(level):
+        at, mode = len(nodes), int(random.choice(modes))
+        nodes.append(None)
+        split = random.standard_normal() if mode < 4 else random.integers(-2, 3)
+        yes, no = child(level + 1), child(level + 1)
+        nodes[at] = (mode, float(split) if mode < 6 else 0.0, int(random.integers(features)), *yes, *no, int(random.integers(2)))
+        return at
+
+    roots = [grow(0) for _ in range(count)]
+    for node in nodes:
+        if node[0] == 6:
+            members += [float(v) for v in random.permutation([1, 2, 3, -1, -2])[: random.integers(1, 4)]] + [math.nan]
+    mode, split, feature, yes_ends, yes, no_ends, no, missing = zip(*nodes)
+    made = dict(nodes_modes=np.array(mode, np.uint8), nodes_splits=np.array(split, np.float32), leaf_weights=np.array([w for w, _ in leaves], np.float32))
+    if members:
+        made["membership_values"] = np.array(members, np.float32)
+    made = {key: numpy_helper.from_array(array, key) for key, array in made.items()}
+    return dict(made, nodes_featureids=feature, nodes_trueleafs=yes_ends, nodes_truenodeids=yes, nodes_falseleafs=no_ends, nodes_falsenodeids=no,
+                nodes_missing_value_tracks_true=missing, leaf_targetids=[t for _, t in leaves], tree_roots=roots, n_targets=targets)
+
+
 def ml_cases():
     x, cases = f32(7, 5), []
     gaps = x.copy()
@@ -290,7 +321,24 @@ def ml_cases():
             cases += [("TreeEnsembleClassifier", ML, dict(classlabels_int64s=[3, 5], post_transform=transform, **base, **one), [x], 2)]
             positive = dict(one, class_weights=[abs(w) / 5 for w in one["class_weights"]])
             cases += [("TreeEnsembleClassifier", ML, dict(classlabels_int64s=[3, 5], post_transform=transform, **base, **positive), [x], 2)]
+    for how in ("MIN", "MAX"):
+        cases += [("TreeEnsembleRegressor", ML, dict(n_targets=2, aggregate_function=how, **trees("target", 4, 5, 2, ["BRANCH_LEQ"])), [x], 1)]
+    whole = np.round(2 * x)  # members are whole numbers there
+    for modes, data in (([0], gaps), ([0, 1, 2, 3], gaps), ([4, 5], whole), ([0, 6], whole), ([6], whole)):
+        for how in range(4):
+            cases += [("TreeEnsemble", ML, dict(aggregate_function=how, **trees_of_lists(3, 5, 2, modes)), [data], 1)]
     row = lambda n: [float(v) for v in f32(n)]  # noqa: E731
+    for kernel in ("LINEAR", "POLY", "RBF", "SIGMOID"):
+        params = dict(kernel_type=kernel, kernel_params=[0.3, 0.4, float(random.integers(2, 5))])
+        cases += [("SVMRegressor", ML, dict(n_supports=4, coefficients=row(4), rho=row(1), support_vectors=row(20), one_class=one, **params), [x], 1) for one in (0, 1)]
+        for transform in ("NONE", "LOGISTIC", "SOFTMAX"):
+            for classes, own in ((2, [3, 2]), (3, [2, 1, 3]), (4, [1, 2, 2, 1])):
+                machine = dict(coefficients=row((classes - 1) * sum(own)), rho=row(classes * (classes - 1) // 2), support_vectors=row(5 * sum(own)),
+                               vectors_per_class=own, classlabels_ints=[9, 5, 7, 2][:classes], post_transform=transform, **params)
+                likely = dict(prob_a=[-abs(v) for v in row(len(machine["rho"]))], prob_b=row(len(machine["rho"])))
+                cases += [("SVMClassifier", ML, machine, [x], 2), ("SVMClassifier", ML, dict(machine, **likely), [x], 2)]
+    cases += [("SVMRegressor", ML, dict(kernel_params=[0.0, 0.0, 0.0], coefficients=row(5), rho=row(1)), [x], 1)]
+    cases += [("SVMClassifier", ML, dict(kernel_params=[0.0, 0.0, 0.0], coefficients=row(5 * k), rho=row(1), classlabels_ints=[9, 5, 7][:k]), [x], 2) for k in (1, 2, 3)]
     cases += [("LinearRegressor", ML, dict(coefficients=row(10), intercepts=row(2), targets=2), [x], 1), ("LinearRegressor", ML, dict(coefficients=row(5)), [x], 1)]
     for transform in ("NONE", "LOGISTIC", "SOFTMAX"):
         cases += [("LinearClassifier", ML, dict(coefficients=row(15), intercepts=row(3), classlabels_ints=[3, 5, 9], post_transform=transform), [x], 2)]
@@ -439,7 +487,7 @@ def write(case, at, folder):
     results = ["y%d" % i for i in range(outputs)]
     node = helper.make_node(op, names, results, domain=domain, **attributes)
     graph = helper.make_graph([node], name, inputs, [helper.make_tensor_value_info(y, TensorProto.UNDEFINED, None) for y in results], constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 9 if op in OLD else 17), helper.make_opsetid(ML, 3), helper.make_opsetid(MS, 1)], ir_version=8)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 9 if op in OLD else 17), helper.make_opsetid(ML, 5 if op == "TreeEnsemble" else 3), helper.make_opsetid(MS, 1)], ir_version=8)
     for value in model.graph.output:
         value.ClearField("type")
     bytes_of = model.SerializeToString()

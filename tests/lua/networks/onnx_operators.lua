@@ -490,6 +490,47 @@ ml("TreeEnsembleClassifier", {f32({2, 1}, {1, 2})}, {i64({2}, {7, 8}), f32({2, 3
    trees_with("class", {0, 1, 0}, {classlabels_int64s = {7, 8, 9}}))
 ml("TreeEnsembleClassifier", {f32({1, 1}, {1})}, {i64({1}, {8}), f32({1, 2}, {-9.5, 10.5})},
    trees_with("class", {1, 1, 1}, {classlabels_int64s = {7, 8}}))
+ml("TreeEnsembleRegressor", {f32({2, 1}, {1, 2})}, {f32({2, 2}, {0.5, 0, 0.5, 20})},
+   trees_with("target", {0, 1, 0}, {n_targets = 2, aggregate_function = "MIN"}))
+
+-- Leaves in a list of their own: at most 1; else whether it is 2 or 3. The second tree begins with the latter.
+local function leaves_with(more)
+  local a = {nodes_featureids = {0, 0}, nodes_splits = f32({2}, {1, 0}), nodes_modes = {"uint8", {2}, {0, 6}},
+             nodes_truenodeids = {0, 1}, nodes_falsenodeids = {1, 2}, nodes_trueleafs = {1, 1},
+             nodes_falseleafs = {0, 1}, membership_values = f32({3}, {2, 3, nan}),
+             leaf_weights = f32({3}, {10, 20, -5}), leaf_targetids = {0, 1, 1}, tree_roots = {0, 1}, n_targets = 2}
+  for key, value in pairs(more) do a[key] = value end
+  return a
+end
+local three = f32({3, 1}, {1, 3, 5})
+ml("TreeEnsemble", {three}, {f32({3, 2}, {10, -5, 0, 40, 0, -10})}, leaves_with {})
+ml("TreeEnsemble", {three}, {f32({3, 2}, {5, -2.5, 0, 20, 0, -5})}, leaves_with {aggregate_function = 0})
+ml("TreeEnsemble", {three}, {f32({3, 2}, {10, -5, 0, 20, 0, -5})}, leaves_with {aggregate_function = 3})
+ml("TreeEnsemble", {f32({1, 1}, {nan})}, {f32({1, 2}, {0, 40})},
+   leaves_with {nodes_missing_value_tracks_true = {0, 1}})
+ml("TreeEnsemble", {f32({1, 1}, {3})}, {f32({1, 2}, {0.5, 1})}, leaves_with {post_transform = 2})
+
+-- Support vectors: 1 2 and 0 1.
+local function vectors_with(more)
+  local a = {n_supports = 2, support_vectors = {1.0, 2.0, 0.0, 1.0}, coefficients = {2.0, -1.0}, rho = {0.5}}
+  for key, value in pairs(more) do a[key] = value end
+  return a
+end
+for kernel, of in pairs {LINEAR = {{}, 5.5}, POLY = {{1.0, 1.0, 2.0}, 28.5}, RBF = {{math.log(2), 0.0, 0.0}, 1},
+                         SIGMOID = {{0.0, math.log(3) / 2, 0.0}, 1}} do
+  ml("SVMRegressor", {f32({1, 2}, {1, 1})}, {f32({1, 1}, {of[2]})},
+     vectors_with {kernel_type = kernel, kernel_params = of[1]})
+end
+ml("SVMRegressor", {f32({2, 2}, {1, 1, -1, -1})}, {f32({2, 1}, {1, -1})}, vectors_with {one_class = 1})
+ml("SVMRegressor", {f32({1, 2}, {1, 1})}, {f32({1, 1}, {1.5})}, {coefficients = {2.0, -1.0}, rho = {0.5}})
+ml("SVMClassifier", {f32({1, 1}, {1})}, {i64({1}, {5}), f32({1, 3}, {-1, 1, 1})},
+   {support_vectors = {1.0, 2.0, 3.0}, vectors_per_class = {1, 1, 1}, coefficients = {1.0, -1.0, 1.0, -2.0, 1.0, -1.0},
+    rho = {0.0, 0.0, 2.0}, classlabels_ints = {7, 5, 3}})
+ml("SVMClassifier", {f32({1, 1}, {1})}, {i64({1}, {5}), f32({1, 2}, {0.75, 0.25})},
+   {support_vectors = {1.0, 1.0}, vectors_per_class = {1, 1}, coefficients = {1.0, 1.0}, rho = {-2.0}, prob_a = {-1.0},
+    prob_b = {-math.log(3)}, classlabels_ints = {7, 5}})
+ml("SVMClassifier", {f32({1, 1}, {1})}, {i64({1}, {9}), f32({1, 2}, {1.5, 2.5})},
+   {coefficients = {1.0, 2.0}, rho = {0.5}, classlabels_ints = {4, 9}})
 check("ai.onnx.preview.FlexAttention",
       {f32({1, 2, 1, 1}, {1, 1}), f32({1, 1, 2, 1}, {1, 2}), f32({1, 1, 2, 1}, {3, 5})},
       {f32({1, 2, 1, 1}, {8, 8})},
@@ -715,6 +756,17 @@ refuses("a weight of result 2, of node 2 of tree 0", "ai.onnx.ml.TreeEnsembleReg
         trees_with("target", {0, 2, 0}, {n_targets = 2}))
 refuses("its classes are texts: classlabels_int64s has none", "ai.onnx.ml.TreeEnsembleClassifier",
         {f32({1, 1}, {1})}, trees_with("class", {0, 1, 0}, {classlabels_strings = {"a", "b"}}))
+refuses("node 0 has a branch to no node", "ai.onnx.ml.TreeEnsemble", {f32({1, 1}, {1})},
+        leaves_with {nodes_falsenodeids = {2, 2}})
+refuses("its nodes are no trees", "ai.onnx.ml.TreeEnsemble", {f32({1, 1}, {1})},
+        leaves_with {nodes_falsenodeids = {0, 2}})
+refuses("node 1 has no members", "ai.onnx.ml.TreeEnsemble", {f32({1, 1}, {1})},
+        leaves_with {membership_values = f32({1}, {2})})
+refuses("3 numbers for 2 vectors of 2 features", "ai.onnx.ml.SVMRegressor", {f32({1, 2}, {1, 1})},
+        vectors_with {support_vectors = {1.0, 2.0, 3.0}})
+refuses("2 numbers of vectors for 3 classes", "ai.onnx.ml.SVMClassifier", {f32({1, 1}, {1})},
+        {support_vectors = {1.0, 2.0}, vectors_per_class = {1, 1}, coefficients = {1.0, 1.0}, rho = {0.0},
+         classlabels_ints = {7, 5, 3}})
 refuses("3 coefficients for 2 features and 1 results", "ai.onnx.ml.LinearRegressor", {f32({1, 2}, {1, 2})},
         {coefficients = {1.0, 5.0, 1.0}})
 refuses("its keys are of int64, and its input is of float32", "ai.onnx.ml.LabelEncoder", {f32({1}, {5})},
