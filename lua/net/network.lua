@@ -468,16 +468,19 @@ local function open_unknown(values)
 end
 
 -- Nodes that quantize to fewer bits than the least type of arrays has are of an operator of their own, which no pass
--- takes for another. packed: the type of constants that have it.
-local NARROW = {[21] = "uint4", [22] = "int4"}
+-- takes for another. packed: the type of values that have it: constants, inputs and outputs.
+local NARROW, NUMBERS = {[21] = "uint4", [22] = "int4"}, {uint4 = 21, int4 = 22}
 local function mark_narrow(nodes, packed)
   for _, node in ipairs(nodes) do
     local is = node.op == "QuantizeLinear" and (node.domain == "" or node.domain == "com.microsoft")
-    local narrow = is and (packed[node.inputs[3] or ""] or NARROW[node.attributes.output_dtype])
+    local narrow = is
+      and (packed[node.inputs[3] or ""] or packed[node.outputs[1]] or NARROW[node.attributes.output_dtype])
     if narrow then
       node.op, node.domain, node.attributes.bits = "QuantizeNarrow", "msched", narrow
       node.attributes.output_dtype = nil
     end
+    local like = node.op == "CastLike" and node.domain == "" and packed[node.inputs[2] or ""]
+    if like then node.op, node.inputs, node.attributes.to = "Cast", {node.inputs[1]}, NUMBERS[like] end -- refused there
     for _, graph in pairs(node.attributes) do
       if type(graph) == "table" and graph.nodes then
         local own = setmetatable({}, {__index = packed})
@@ -485,6 +488,15 @@ local function mark_narrow(nodes, packed)
         mark_narrow(graph.nodes, own)
       end
     end
+  end
+end
+
+-- Inputs and outputs of four bits are arrays of bytes, an element each. packed: as mark_narrow takes it.
+local IN_BYTES = {uint4 = "uint8", int4 = "int8"}
+local function widen_narrow(values, packed)
+  for _, value in ipairs(values) do
+    local bytes = IN_BYTES[value.type]
+    if bytes then packed[value.name], value.type = value.type, bytes end
   end
 end
 
@@ -504,6 +516,8 @@ local function of_graph(model, path)
     net.constants[initializer.name], packed[initializer.name] = initializer.array, initializer.packed
     if initializer.packed then net.packed[initializer.array] = true end
   end
+  widen_narrow(graph.inputs, packed)
+  widen_narrow(graph.outputs, packed)
   mark_narrow(net.nodes, packed)
   for _, input in ipairs(graph.inputs) do -- older files list constants among the inputs
     if not net.constants[input.name] then net.inputs[#net.inputs + 1] = input end

@@ -139,6 +139,19 @@ end
 check_read({"int4", {3}, {-8, 7, -1}}, "-4.0 3.5 -0.5")
 check_read({"uint4", {3}, {8, 15, 1}}, "4.0 7.5 0.5")
 check_read({"int4", {3}, {0x78, 0x0f}, 5}, "-4.0 3.5 -0.5") -- typed data have two in each number, too
+-- Inputs and outputs are bytes, an element each.
+for t, of in pairs {int4 = {"int8", {-8, 7, 0}, {-8, 7, -2}}, uint4 = {"uint8", {0, 15, 3}, {0, 15, 1}}} do
+  local net = read {opset = 21, inputs = {{"x", "float32", {3}}, {"z", t, {}}, {"q", t, {3}}},
+                    outputs = {{"y", t, {3}}, {"d"}}, constants = {s = {"float32", {}, {0.5}}},
+                    nodes = {{"QuantizeLinear", {"x", "s", "z"}, {"y"}}, {"DequantizeLinear", {"q", "s"}, {"d"}}}}
+  for _, interpret in ipairs {true, false} do
+    local made = net:run({x = ms.array({3}, "float32", {-90, 90, -1}), z = ms.array({}, of[1], {of[2][3]}),
+                          q = ms.array({3}, of[1], of[2])}, {interpret = interpret})
+    assert(made.y:type() == of[1] and table.concat(made.y:tolist(), " ") == table.concat(of[3], " "), tostring(made.y))
+    for i, x in ipairs(of[2]) do assert(made.d[i - 1] == x / 2) end
+  end
+end
+
 local aside = path .. ".bin"
 local file <close> = assert(io.open(aside, "wb"))
 file:write "\x00\x78\x0f"
@@ -182,7 +195,13 @@ for type, want in pairs {int4 = {-9, 0, 6}, uint4 = {-1, 0, 14}} do
     end
   end
 end
-refused("int4", dequantized, {"int4", {3}, {1, 2, 3}}, {inputs = {{"x", "int4", {3}}}})
+refused("elements of type 21, which no array has", function()
+  return read({opset = 21, inputs = {{"x", "float32", {3}}, {"z", "uint4", {}}}, outputs = {{"y", "uint4", {3}}},
+               constants = {}, nodes = {{"CastLike", {"x", "z"}, {"y"}}}}):static()
+end)
+refused("int8 and float32", function()
+  return dequantized({"int4", {3}, {1, 2, 3}}, {inputs = {{"x", "int4", {3}}}}):static()
+end)
 
 os.remove(aside)
 os.remove(path)
