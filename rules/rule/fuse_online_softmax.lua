@@ -11,6 +11,8 @@
 local common, nest = msched.load "rules.common", msched.load "rules.register_loops"
 local chain = msched.load "rules.softmax_chain"
 
+local SIDE = 4 -- columns that register tiles are made of
+
 -- ---- Rows last -----------------------------------------------------------------------------------------------------
 
 -- Copies what the scores read along rows alone, with rows last; gives the copies. nil: the scores are no matrix.
@@ -53,13 +55,20 @@ local function divisors(n, list)
   return #some > 0 and some or {1}
 end
 
--- Columns of a tile: lengths that divide them, of which register tiles are parts; else all, or some with a rest.
+-- Columns of a tile: lengths that divide them, of which register tiles are parts; else all, and, where register tiles
+-- divide these badly, half of them with a rest; some with a rest where all are too many.
 local function column_tiles(columns, p)
-  local list = {}
+  local list, most = {}, p.columns[#p.columns]
   for _, n in ipairs(p.columns) do if columns % n == 0 then list[#list + 1] = n end end
-  if #list == 0 and columns <= p.columns[#p.columns] then list[1] = columns end
-  if #list == 0 then list[1] = p.columns[1] end
-  return list
+  if #list > 0 then return list end
+  if columns <= most then
+    local half = ((columns + 1) // 2 + 2 * SIDE - 1) // (2 * SIDE) * (2 * SIDE)
+    return {columns, columns % SIDE > 0 and half < columns and half or nil}
+  end
+  for n = most, p.columns[1] // 2, -SIDE do
+    if columns % n == 0 and #list < 2 then list[#list + 1] = n end
+  end
+  return #list > 0 and list or {p.columns[1]}
 end
 
 -- So many elements beside the vectors of rows: those that leave registers for operands, most of them busy.
