@@ -25,10 +25,11 @@ local function kind_of(step)
   if #step.outputs ~= 1 or ALONE[step.node.op] then return "alone" end
   if ELEMENTWISE[step.node.op] then return "elementwise" end
   if ANCHOR[step.node.op] then return "anchor" end
+  if step.node.op == "Attention" and step.node.domain == "msched" then return "attention" end
   return OF_FAMILY[infer.family(step.node)] or "alone"
 end
 
-local HEAVY = {anchor = true, reduction = true}
+local HEAVY = {anchor = true, reduction = true, attention = true}
 
 local function elements(state, name) return common.count(state.values[name].shape) end
 

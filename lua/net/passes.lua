@@ -1,6 +1,6 @@
 -- The passes over a network's graph, in order. A pass takes a network and what infer.static knows of it, and changes
 -- its nodes and constants; what the network computes stays. Each stands in a file of its own in pass/: {name =, text =,
--- run = function(net, values)}; needs_values: it gets what infer.static knows of the values, else nil;
+-- run = function(net, values, given, options)}; needs_values: it gets what infer.static knows of the values, else nil;
 -- is_left_out(options): whether it is, by the options of passes.run. One that says false has changed nothing. Users'
 -- passes, of ms.pass or of files, which run in a sandbox, come behind the one that they name.
 local ms = msched
@@ -8,7 +8,7 @@ local infer, network, plain = ms.load "lua.net.infer", ms.load "lua.net.network"
 local passes = {}
 
 passes.NAMES = {"requantized", "quantized", "few_bits", "constants", "algebra", "slices", "batch_norm", "layer_norm",
-                "rms_norm", "activations", "phases", "winograd", "duplicates", "dead"}
+                "rms_norm", "attention", "activations", "phases", "winograd", "duplicates", "dead"}
 local FIRST = "constants" -- behind which users' passes come that name none
 local TIMEOUT = 10 -- seconds of a user's pass
 local MOST_NODES = 50000 -- that it leaves, where there were fewer than half as many: some seconds to look at
@@ -115,7 +115,7 @@ function passes.run(net, options)
   for _, pass in ipairs(passes.list(options.passes, options.timeout)) do
     if not pass.is_left_out or not pass.is_left_out(options) then
       if pass.needs_values and not values then values = infer.static(work, options.given).values end
-      local changed = pass.run(work, pass.needs_values and values, options.given)
+      local changed = pass.run(work, pass.needs_values and values, options.given, options)
       if changed ~= false then values = nil end
     end
     work:check()

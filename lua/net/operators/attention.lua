@@ -59,7 +59,10 @@ end
 -- attend(n, {q, k, v, scale, softcap, bias, allowed, t}): {y, raw, capped, biased, softmax}, tensors.
 --   bias(i)      what is added to a score, of {batch, head, query, key}, or nil
 --   allowed(i)   whether a query sees a key, or nil; of a query that sees none the result is 0
+--   masked       the score of a key that is not seen, where it is not negative infinity
+--   bias_last    whether the bias is added to that score too
 --   sink(h)      a score more of each head, whose share is lost
+--   plain        a query that sees no key has shares 0 / 0, as a softmax gives them
 function attention.attend(n, a)
   local q, k, v = a.q, a.k, a.v
   if q.batch ~= k.batch or k.batch ~= v.batch then n:fail("batches of %d, %d and %d", q.batch, k.batch, v.batch) end
@@ -82,9 +85,10 @@ function attention.attend(n, a)
   made.biased = made.capped
   if a.bias or a.allowed then
     made.biased = compute(raw.shape, t, function(i)
-      local x = made.capped[i]
-      if a.bias then x = x + te.cast(a.bias(i), t) end
-      return a.allowed and te.select(a.allowed(i), x, te.const(-math.huge, t)) or x
+      local x, bias = made.capped[i], a.bias and te.cast(a.bias(i), t)
+      if bias and not a.bias_last then x = x + bias end
+      if a.allowed then x = te.select(a.allowed(i), x, te.const(a.masked or -math.huge, t)) end
+      return bias and a.bias_last and x + bias or x
     end)
   end
   local set, least = {[4] = true}, te.const(-math.huge, t)
@@ -99,7 +103,7 @@ function attention.attend(n, a)
   made.softmax = compute(raw.shape, t, function(i)
     local s = sum[common.inner(set, i)]
     if a.sink then s = s + te.exp(a.sink(i[2]) - shift(i)) end
-    return e[i] / te.select(te.eq(s, 0.0), te.const(1.0, t), s)
+    return e[i] / (a.plain and s or te.select(te.eq(s, 0.0), te.const(1.0, t), s))
   end)
   local each = q.heads // k.heads
   made.y = reduce({q.batch, q.heads, q.places, v.size}, {v.places}, te.sum, function(i, r)
@@ -203,6 +207,36 @@ operators.Attention = function(n)
   return #Q.shape == 3 and attention.beside(made.y, Q.type) or common.narrow(made.y, Q.type),
          n:wants(2) and (keys or attention.tensor(k)) or nil, n:wants(3) and (values or attention.tensor(v)) or nil,
          n:wants(4) and common.copy(common.narrow(outputs[mode], Q.type)) or nil
+end
+
+-- What is spelled as products, scale, masks and softmax (pass/attention.lua), whose results it has also where a row of
+-- scores is negative infinity, or NaN: queries, keys and values of {batch, heads, places, size}, a bias, and whether a
+-- query sees a key, both of up to four dimensions that broadcast. A query i sees the keys i - left to i + right, where
+-- these are given; the score of another is `masked`.
+operators["msched.Attention"] = function(n)
+  local q, k, v = of_tensor(n:x(1)), of_tensor(n:x(2)), of_tensor(n:x(3))
+  local left, right = n:has_attribute "left" and n:int "left", n:has_attribute "right" and n:int "right"
+  local bias, seen, within
+  local function broadcast(at)
+    local X = n:x(at)
+    return function(i) return common.at(X, i) end
+  end
+  if n:has(4) then
+    local at = broadcast(4)
+    bias = function(i) return wide(at(i)) end
+  end
+  if n:has(5) then seen = broadcast(5) end
+  if left or right then
+    within = function(i)
+      local conditions = {right and te.le(i[4], i[3] + right) or te.le(i[3], i[4] + left)}
+      if right and left then conditions[2] = te.le(i[3], i[4] + left) end
+      return te.all(table.unpack(conditions))
+    end
+  end
+  local made = attention.attend(n, {q = q, k = k, v = v, scale = n:float "scale", bias = bias,
+                                    allowed = both(seen, within), masked = n:float("masked", -math.huge),
+                                    bias_last = n:flag("bias_last", 0), plain = true})
+  return common.narrow(made.y, q.type)
 end
 
 -- Graphs change the scores, and what the softmax of them gives.
