@@ -11,8 +11,8 @@ fail() { echo "rule_limits.sh: $*" >&2; exit 1; }
 # A flood of prints: some of it is shown, and how much was left out.
 cat >flood.lua <<'E2'
 local ms = require "msched"
-ms.rule {name = "flood", apply = function(sch) for i = 1, 50000 do print("a line that is printed again and again", i) end return {sch} end}
-ms.postproc {name = "spill", apply = function() for i = 1, 20000 do print("postprocessed", i) end return true end}
+ms.rule {name = "flood", apply = function(sch) for i = 1, 10000 do print("a line that is printed again and again", i) end return {sch} end}
+ms.postproc {name = "spill", apply = function() for i = 1, 2000 do print("postprocessed", i) end return true end}
 E2
 "$msched" tune "$gemm" --trials 2 --jobs 2 --db f.db --rules flood.lua -- 64 64 64 >out 2>err || fail "flood: $(tail -n 2 err)"
 [ "$(wc -c <err)" -lt 400000 ] || fail "$(wc -c <err) bytes were printed"
@@ -25,19 +25,19 @@ grep -q '^few$' err && ! grep -q 'left out' err || fail "few: $(head -n 3 err)"
 # much of it.
 cat >functions.lua <<'E2'
 print("of the functions")
-return dofile(GEMM)
+return loadfile(GEMM)(64, 64, 64)
 E2
 sed -i "s|GEMM|\"$gemm\"|" functions.lua
 cat >loud_policy.lua <<'E2'
 local ms = require "msched"
 return ms.policy {name = "loud", run = function(env)
-  for i = 1, 20000 do print("of the policy", i) end
+  for i = 1, 10000 do print("of the policy", i) end
   env:measure(env:replay({{sketch = 1, number = 1}}))
 end}
 E2
 cat >loud_model.lua <<'E2'
 local ms = require "msched"
-return ms.model {name = "loud", update = function() for i = 1, 20000 do print("learned", i) end end, predict = function(_, list)
+return ms.model {name = "loud", update = function() for i = 1, 10000 do print("learned", i) end end, predict = function(_, list)
   print("of the model")
   local r = {}
   for i in ipairs(list) do r[i] = 0 end
@@ -78,8 +78,8 @@ cat >endless.lua <<'E2'
 local ms = require "msched"
 return ms.model {name = "slow", update = function() end, predict = function() while true do end end}
 E2
-"$msched" tune "$gemm" --trials 4 --policy evolutionary --policy-timeout 4 --model endless.lua --db e.db -- 64 64 64 >out 2>err || fail "endless: $(cat err)"
-cat out err | grep -qE 'model .slow. \(endless.lua:2\) ran longer than 4 seconds.*--policy-timeout' || fail "the model is not named: $(cat out err)"
+"$msched" tune "$gemm" --trials 4 --policy evolutionary --policy-timeout 2 --model endless.lua --db e.db -- 64 64 64 >out 2>err || fail "endless: $(cat err)"
+cat out err | grep -qE 'model .slow. \(endless.lua:2\) ran longer than 2 seconds.*--policy-timeout' || fail "the model is not named: $(cat out err)"
 grep -q '^next:' out || fail "it did not go on: $(cat out err)"
 cat >learns.lua <<'E2'
 local ms = require "msched"
@@ -90,5 +90,5 @@ cat out err | grep -qE 'model .learns. \(learns.lua:2\) ran longer than 2 second
 grep -q '^next:' out || fail "it did not go on: $(cat out err)"
 sed -i 's/name = "slow"/name = "slow", required = true/' endless.lua
 status=0
-"$msched" tune "$gemm" --trials 4 --policy evolutionary --policy-timeout 4 --model endless.lua --db r.db -- 64 64 64 >out 2>err || status=$?
-[ $status = 1 ] && cat out err | grep -qE 'model .slow. \(endless.lua:2\) ran longer than 4 seconds' || fail "required: status $status: $(cat out err)"
+"$msched" tune "$gemm" --trials 4 --policy evolutionary --policy-timeout 2 --model endless.lua --db r.db -- 64 64 64 >out 2>err || status=$?
+[ $status = 1 ] && cat out err | grep -qE 'model .slow. \(endless.lua:2\) ran longer than 2 seconds' || fail "required: status $status: $(cat out err)"
