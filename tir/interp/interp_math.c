@@ -76,13 +76,15 @@ static uint16_t half_bits(double x) {
 
 static uint16_t interp_to_half(double x) { return half_bits(round_narrow(&half, x)); }
 
+/* Its exponent and fraction in a double's places are the number by 2^(HALF_BIAS - BIAS), subnormal or not. */
 static double interp_from_half(uint16_t h) {
-  int exponent = h >> HALF_FRACTION_BITS & 31, fraction = h & HALF_FRACTION;
-  double x = exponent == 31 ? (fraction ? NAN : INFINITY)
-             : exponent     ? (1024 + fraction) * power_of_two(exponent - HALF_BIAS - HALF_FRACTION_BITS)
-                            : fraction * 0x1p-24;
+  uint64_t magnitude = h & 0x7FFF, bits = magnitude << (FRACTION_BITS - HALF_FRACTION_BITS);
+  double x;
+  memcpy(&x, &bits, sizeof x);
+  x = magnitude < 0x7C00 ? x * 0x1p1008 : magnitude == 0x7C00 ? INFINITY : NAN;
   return h & 0x8000 ? -x : x;
 }
+static_assert(BIAS - HALF_BIAS == 1008, "the power of two that interp_from_half multiplies by");
 
 static double from_brain(uint16_t b) {
   uint32_t bits = (uint32_t)b << 16;

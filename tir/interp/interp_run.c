@@ -11,25 +11,20 @@ enum { STOP_CHECK = 1 << 14 }; /* steps between looks at the stop flag */
 
 static const char *buffer_name(const struct machine *m, tir_buffer b) { return tir_buffer_name(m->ir, b); }
 
-/* The index operands of an access. */
-static uint32_t access_indices(const struct machine *m, const struct thread *t, const struct instruction *in,
-                               int64_t *out) {
+/* The index operands of an access: of any rank in a list, or beside one another. */
+static const operand *access_indices(const struct machine *m, const struct instruction *in) {
   bool listed =
       in->op == OP_LOAD || in->op == OP_STORE || in->op == OP_COPIED || in->op == OP_ADDRESS || in->op == OP_BEGIN_COPY;
-  for (uint32_t d = 0; d < in->rank; d++) {
-    operand at = listed ? m->program->lists.at[in->b + (operand)d] : (&in->b)[d];
-    out[d] = interp_get(t, at).i;
-  }
-  return in->rank;
+  return listed ? m->program->lists.at + in->b : &in->b;
 }
 
 static void describe_access(const struct machine *m, const struct thread *t, const struct instruction *in, char *out,
                             size_t size) {
-  int64_t indices[64];
-  uint32_t rank = access_indices(m, t, in, indices);
+  const operand *indices = access_indices(m, in);
   size_t length = (size_t)snprintf(out, size, "%s[", buffer_name(m, m->program->slots.at[in->a]));
-  for (uint32_t d = 0; d < rank && length < size; d++)
-    length += (size_t)snprintf(out + length, size - length, "%s%lld", d ? ", " : "", (long long)indices[d]);
+  for (uint32_t d = 0; d < in->rank && length < size; d++)
+    length +=
+        (size_t)snprintf(out + length, size - length, "%s%lld", d ? ", " : "", (long long)interp_get(t, indices[d]).i);
   if (length < size) snprintf(out + length, size - length, "]");
 }
 
@@ -106,12 +101,13 @@ static bool fail_steps(struct machine *m, struct thread *t) {
 /* The element that an access of any rank names, from the view's first; false: out of bounds. */
 static bool locate(const struct machine *m, const struct thread *t, const struct instruction *in, int64_t *out) {
   const struct view *v = t->views[in->a];
-  int64_t indices[64], at = 0;
-  uint32_t rank = access_indices(m, t, in, indices);
-  assert(rank == v->rank);
-  for (uint32_t d = 0; d < rank; d++) {
-    if ((uint64_t)indices[d] >= (uint64_t)v->dim[d].extent) return false;
-    at += indices[d] * v->dim[d].stride;
+  const operand *indices = access_indices(m, in);
+  int64_t at = 0;
+  assert(in->rank == v->rank);
+  for (uint32_t d = 0; d < in->rank; d++) {
+    int64_t index = interp_get(t, indices[d]).i;
+    if ((uint64_t)index >= (uint64_t)v->dim[d].extent) return false;
+    at += index * v->dim[d].stride;
   }
   *out = at;
   return true;
@@ -122,11 +118,26 @@ static bool is_inside(const struct view *v, int64_t element) {
   return at >= 0 && (uint64_t)at < v->object->bytes / v->size;
 }
 
+/* An element's shadow, whose bytes are all that of v->written, which has it in each place. Sizes are constants: the C
+ * library's functions, which sanitizers watch, are slower than what they do here. */
 static bool is_written(const struct view *v, int64_t element) {
   const uint8_t *shadow = v->shadow + element * v->size;
-  for (int i = 0; i < v->size; i++)
-    if (shadow[i] != (uint8_t)v->written) return false;
-  return true;
+  assert(v->size <= sizeof v->written);
+  switch (v->size) {
+  case 1: return *shadow == (uint8_t)v->written;
+  case 2: return !memcmp(shadow, &v->written, 2);
+  case 4: return !memcmp(shadow, &v->written, 4);
+  default: return !memcmp(shadow, &v->written, 8);
+  }
+}
+static void set_written(const struct view *v, int64_t element) {
+  uint8_t *shadow = v->shadow + element * v->size;
+  switch (v->size) {
+  case 1: *shadow = (uint8_t)v->written; break;
+  case 2: memcpy(shadow, &v->written, 2); break;
+  case 4: memcpy(shadow, &v->written, 4); break;
+  default: memcpy(shadow, &v->written, 8);
+  }
 }
 
 static int64_t touched(const struct view *v, int64_t element) {
@@ -150,13 +161,17 @@ static bool store_slow(struct machine *m, struct thread *t, const struct instruc
   unsigned char before[8];
   if (!v->whole && !is_inside(v, element)) return fail_outside(m, t, in);
   uint8_t *at = v->data + element * v->size;
-  bool was_written = v->object->touches && (is_written(v, element) || v->shadow[element * v->size] == COMING);
+  if (!v->object->touches) {
+    interp_put((enum format)v->format, at, value);
+    set_written(v, element);
+    return true;
+  }
+  bool was_written = is_written(v, element) || v->shadow[element * v->size] == COMING;
   memcpy(before, at, v->size);
   interp_put((enum format)v->format, at, value);
-  memset(v->shadow + element * v->size, (uint8_t)v->written, v->size);
+  set_written(v, element);
   bool same = was_written && !memcmp(before, at, v->size);
-  return !v->object->touches ||
-         interp_touch_write(m, t, v->object, touched(v, element), same, m->program->slots.at[in->a]);
+  return interp_touch_write(m, t, v->object, touched(v, element), same, m->program->slots.at[in->a]);
 }
 
 /* After a copy was stored, of what was loaded to DST: if that was unwritten, so is the target now. */
