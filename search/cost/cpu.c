@@ -16,7 +16,7 @@ enum { LINE = 64 };
 struct candidate {
   const struct search_estimator *estimator;
   double numbers[MODEL_NUMBERS];
-  struct model_shape shapes[MODEL_NESTS];
+  struct model_shape *shapes; /* a place for each nest: of as many as there may be, sanitizers watch 300 KiB a call */
 };
 
 /* Bytes that an access touches, in whole lines. */
@@ -530,9 +530,11 @@ static const double LONGER = 1e-7; /* of equal candidates the one with the short
 
 double search_estimator_cost(const struct search_estimator *d, const int64_t *decisions) {
   if (d->machine.gpu.sms > 0) return model_gpu_cost(d, decisions);
+  struct model_shape shapes[d->nest_count + 1];
   struct candidate c;
   double cycles = 0;
   bool placed = false;
+  c.shapes = shapes;
   shape_candidate(d, decisions, &c);
   for (uint32_t i = 0; i < d->nest_count; i++) {
     const struct model_nest *nest = &d->nests[i];
@@ -551,9 +553,11 @@ double search_estimator_cost(const struct search_estimator *d, const int64_t *de
 }
 
 uint64_t model_tile(const struct search_estimator *d, const int64_t *decisions) {
+  struct model_shape shapes[d->nest_count + 1];
   struct candidate c;
   uint64_t key = 1469598103934665603u;
   if (d->product_count) return model_products_tile(d, decisions);
+  c.shapes = shapes;
   shape_candidate(d, decisions, &c);
   for (uint32_t i = 0; i < d->nest_count; i++) {
     if (d->nests[i].follows) continue;

@@ -21,6 +21,7 @@ struct known {
 struct vm_binary_checker {
   struct known known[SETS][WAYS];
   uint8_t next[SETS]; /* the way that another takes the place of */
+  bool any;           /* else none of it was touched: most stores that are checked are small */
 };
 
 struct vm_binary_checker *vm_binary_checker_new(void) {
@@ -31,8 +32,9 @@ struct vm_binary_checker *vm_binary_checker_new(void) {
 
 void vm_binary_checker_free(struct vm_binary_checker *c) {
   if (!c) return;
-  for (int set = 0; set < SETS; set++)
-    for (int way = 0; way < WAYS; way++) free(c->known[set][way].draws);
+  for (int set = 0; c->any && set < SETS; set++)
+    for (int way = 0; way < WAYS; way++)
+      if (c->known[set][way].draws) free(c->known[set][way].draws);
   free(c);
 }
 
@@ -62,7 +64,10 @@ bool vm_check_next_binary(struct vm_binary_checker *c, uint64_t group, const voi
   size_t steps;
   struct vm_trace *trace = vm_read_binary_parts(bytes, length, &steps, NULL);
   if (!trace) return false;
-  if (steps <= LONGEST) keep(&c->known[set][c->next[set]++ % WAYS], group, bytes, steps, trace->steps);
+  if (steps <= LONGEST) {
+    keep(&c->known[set][c->next[set]++ % WAYS], group, bytes, steps, trace->steps);
+    c->any = true;
+  }
   vm_trace_free(trace);
   return true;
 }
