@@ -8,22 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t mix(uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
-static const uint64_t GOLDEN = 0x9e3779b97f4a7c15u;
-
 struct vm_stream vm_stream_of(uint64_t seed, uint64_t candidate, uint32_t draw, uint64_t attempt) {
-  uint64_t key = mix(seed + GOLDEN);
-  key = mix(key + candidate * GOLDEN + 1);
-  key = mix(key + draw * GOLDEN + 2);
-  return (struct vm_stream){.key = mix(key + attempt * GOLDEN + 3)};
+  uint64_t key = vm_stream_mix(seed + VM_STREAM_GOLDEN);
+  key = vm_stream_mix(key + candidate * VM_STREAM_GOLDEN + 1);
+  key = vm_stream_mix(key + draw * VM_STREAM_GOLDEN + 2);
+  return (struct vm_stream){.key = vm_stream_mix(key + attempt * VM_STREAM_GOLDEN + 3)};
 }
-
-uint64_t vm_stream_next(struct vm_stream *stream) { return mix(stream->key + ++stream->counter * GOLDEN); }
 
 /* Multiply and shift; the bias is below 2^-32 of a draw, the same everywhere (Lemire, "Fast random integer generation
  * in an interval", 2019). */
@@ -31,8 +21,6 @@ uint32_t vm_stream_below(struct vm_stream *stream, uint32_t bound) {
   assert(bound);
   return (uint32_t)(((unsigned __int128)vm_stream_next(stream) * bound) >> 64);
 }
-
-double vm_stream_unit(struct vm_stream *stream) { return (double)(vm_stream_next(stream) >> 11) * 0x1p-53; }
 
 /* ---- Perfect tiles ----------------------------------------------------------------------------------------------- */
 

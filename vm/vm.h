@@ -429,9 +429,20 @@ struct vm_stream {
   uint64_t key, counter;
 };
 struct vm_stream vm_stream_of(uint64_t seed, uint64_t candidate, uint32_t draw, uint64_t attempt);
-uint64_t vm_stream_next(struct vm_stream *stream);
+/* Here, as arrays of millions of elements are drawn by them. */
+static const uint64_t VM_STREAM_GOLDEN = 0x9e3779b97f4a7c15u;
+static inline uint64_t vm_stream_mix(uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+static inline uint64_t vm_stream_next(struct vm_stream *stream) {
+  return vm_stream_mix(stream->key + ++stream->counter * VM_STREAM_GOLDEN);
+}
+static inline double vm_stream_unit(struct vm_stream *stream) { /* uniform in [0, 1) */
+  return (double)(vm_stream_next(stream) >> 11) * 0x1p-53;
+}
 uint32_t vm_stream_below(struct vm_stream *stream, uint32_t bound); /* uniform in [0, bound); bound is not 0 */
-double vm_stream_unit(struct vm_stream *stream);                    /* uniform in [0, 1) */
 /* Factors of extent, uniform among all tuples of n whose last is at most `most` (0: no limit). extent, n >= 1. */
 void vm_draw_tile(struct vm_stream *stream, int64_t extent, uint32_t n, int64_t most, int64_t *out);
 /* The divisors of extent >= 1 that such factors may be, ascending; the caller frees them. */

@@ -302,14 +302,14 @@ static double draw_whole(tir_type type, struct vm_stream *stream) {
 
 /* All digits of the type: floats of either sign from 1/8 to 1; integers of 8 bits of their whole range, of more as
  * many. */
-static double draw_digits(tir_type type, struct vm_stream *stream) {
+static inline double draw_digits(tir_type type, struct vm_stream *stream) {
   if (!tir_type_is_float(type)) {
     bool is_wide = tir_type_bits(type) >= 8;
     return is_wide ? (double)vm_stream_below(stream, 256) - (tir_type_code(type) == TIR_UINT ? 0 : 128)
                    : draw_whole(type, stream);
   }
   double x = 0.125 + 0.875 * vm_stream_unit(stream);
-  return vm_stream_below(stream, 2) ? x : -x;
+  return vm_stream_next(stream) >> 63 ? x : -x;
 }
 
 /* Loops over elements end when the user interrupts, or their time is over. */
@@ -324,9 +324,15 @@ static int fill_random(lua_State *L) {
   struct bound_array *a = bind_check_array(L, 1);
   struct vm_stream stream = vm_stream_of((uint64_t)luaL_optinteger(L, 2, 1), 0, 0, 0);
   double (*draw)(tir_type type, struct vm_stream * stream) = lua_toboolean(L, 3) ? draw_digits : draw_whole;
+  bool floats = a->type == TIR_T_F32 && draw == draw_digits; /* what is timed, and large */
   for (size_t i = 0; i < a->count; i++) {
     if (i % LOOK_EVERY == 0) look(L);
-    set(a, i, draw(a->type, &stream));
+    if (floats) {
+      float x = (float)draw_digits(TIR_T_F32, &stream);
+      memcpy((char *)a->data + i * sizeof x, &x, sizeof x);
+    } else {
+      set(a, i, draw(a->type, &stream));
+    }
   }
   lua_settop(L, 1);
   return 1;
