@@ -1,7 +1,8 @@
 /* Outline: around each parallel loop, and around each kernel, which become functions of their own in generated code,
  * stands what that function takes: attr(0, "outlined", captures(A.data, …, n, …)). On CPUs a number stands in place of
  * the 0 where one function does for several loops, which are the same but for what they take (same.c); and such
- * attributes stand around nests of serial code of which there are many (nests.c).
+ * attributes stand around nests of serial code of which there are many (nests.c), or that add to memory in the
+ * workspace beside other memory there.
  * Requires: nothing. Gives: the statements that lowered.h describes; the interpreter hides all else from what is below.
  * Keeps: everything else. Loops within one that is outlined stay loops; allocations of the function's list may move to
  * another place in front of what uses them. */
@@ -227,6 +228,79 @@ static void share(struct lowering *low) {
   free(nests);
 }
 
+/* ---- Nests of their own ---- */
+
+enum { LOADED = 1, STORED = 2 };
+
+struct placed_use {
+  const struct tir *ir;
+  uint8_t *bits; /* by buffer */
+};
+
+static bool note_load(void *data, tir_expr e) {
+  struct placed_use *u = data;
+  const struct tir_expr_node *n = tir_at(u->ir, e);
+  if (n->kind == TIR_LOAD) u->bits[n->ref] |= LOADED;
+  return true;
+}
+
+/* What a serial nest takes is memory that has an address, and numbers; it does not leave the function, and holds no
+ * tiles of the machine's. */
+static bool may_be_a_function(const struct tir *ir, tir_loop loop, const struct gathering *g) {
+  for (tir_stmt s = loop; s; s = tir_next(ir, s, loop)) {
+    if (tir_is(ir, s, TIR_ASSERT) || tir_is(ir, s, TIR_ATTR)) return false;
+  }
+  for (uint32_t i = 0; i < g->buffer_count; i++) {
+    tir_buffer b = g->used_buffers[i];
+    if (g->buffers[b] != USED) continue;
+    bool allocated = tir_buffer_at(ir, b)->where != TIR_NONE;
+    if (tir_is_view(ir, b) || (allocated && !tir_is_placed(ir, b))) return false;
+  }
+  for (uint32_t i = 0; i < g->var_count; i++) {
+    tir_type type = ir->vars.at[g->used_vars[i]].type;
+    if (g->vars[g->used_vars[i]] == USED && (tir_type_code(type) == TIR_HANDLE || tir_type_lanes(type) > 1))
+      return false;
+  }
+  return true;
+}
+
+/* Whether a nest adds to memory in the workspace while it reads other memory there: only parameters say that these lie
+ * apart. LLVM does not find that out from offsets in one allocation which loops add to, and would load and store what
+ * it adds to in each iteration. */
+static bool adds_beside_others(const struct tir *ir, tir_loop loop, const struct gathering *g) {
+  struct placed_use u = {ir, calloc(ir->buffers.count, 1)};
+  uint32_t added = 0, read = 0;
+  if (!u.bits) abort();
+  for (tir_stmt s = loop; s; s = tir_next(ir, s, loop)) {
+    tir_expr all[4];
+    uint32_t count = tir_stmt_exprs(ir, s, all);
+    for (uint32_t i = 0; i < count; i++)
+      if (all[i]) tir_walk_expr(ir, all[i], note_load, &u);
+    if (tir_is(ir, s, TIR_STORE)) u.bits[tir_stmt_at(ir, s)->store.buffer] |= STORED;
+  }
+  for (uint32_t i = 0; i < g->buffer_count; i++) {
+    tir_buffer b = g->used_buffers[i];
+    if (g->buffers[b] != USED || !tir_is_placed(ir, b)) continue;
+    added += u.bits[b] == (LOADED | STORED);
+    read += u.bits[b] == LOADED;
+  }
+  free(u.bits);
+  return added > 0 && (read > 0 || added > 1);
+}
+
+static void outline_nests(struct lowering *low) {
+  struct tir *ir = low->ir;
+  for (tir_stmt s = tir_stmt_at(ir, low->body)->first[TIR_BODY], next; s; s = next) {
+    next = tir_stmt_at(ir, s)->next;
+    if (!tir_is(ir, s, TIR_LOOP) || tir_stmt_at(ir, s)->loop_kind != TIR_SERIAL) continue;
+    struct gathering g = start_gathering(ir);
+    for (tir_stmt at = s; at; at = tir_next(ir, at, s)) note_statement(&g, at);
+    if (may_be_a_function(ir, s, &g) && adds_beside_others(ir, s, &g))
+      lower_wrap_in_attr(ir, s, TIR_OUTLINED, captures_call(ir, &g, false));
+    end_gathering(&g);
+  }
+}
+
 /* ---- The pass ---- */
 
 bool lower_outline(struct lowering *low) {
@@ -238,6 +312,7 @@ bool lower_outline(struct lowering *low) {
   }
   outline_loops(low, gpu ? TIR_THREAD_BINDING : TIR_PARALLEL);
   if (!gpu && lower_may_share(low)) share(low);
+  if (!gpu) outline_nests(low);
   return true;
 }
 
