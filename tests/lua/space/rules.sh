@@ -49,7 +49,7 @@ printf 'local ms = require "msched"\nms.policy {name = "p", run = function() end
 rule names 'local names = {}
   for name, value in pairs(ms) do if type(value) == "function" then names[#names + 1] = name end end
   table.sort(names)
-  error(table.concat(names, " "))' | refused names ": apply code_of device_clocks devices divisors from_script functions_of_script \
+  error(table.concat(names, " "))' | refused names ": apply code_of cpu_features device_clocks devices divisors from_script functions_of_script \
 host intrinsic intrinsics_text join_traces limited load memoized model mutator options pass policy postproc rate_share \
 rate_text read_trace rule run_options schedule skips_failing sorted_keys space specialize stream target time_text type \
 unit_is_used unit_rate units visible where with_weights without_empty; mend it"
