@@ -11,11 +11,12 @@ enum { STOP_CHECK = 1 << 14 }; /* steps between looks at the stop flag */
 
 static const char *buffer_name(const struct machine *m, tir_buffer b) { return tir_buffer_name(m->ir, b); }
 
-/* The index operands of an access: of any rank in a list, or beside one another. */
+/* The index operands of an access: of any rank in a list, or beside one another. Where there are none there may be no
+ * list. */
 static const operand *access_indices(const struct machine *m, const struct instruction *in) {
   bool listed =
       in->op == OP_LOAD || in->op == OP_STORE || in->op == OP_COPIED || in->op == OP_ADDRESS || in->op == OP_BEGIN_COPY;
-  return listed ? m->program->lists.at + in->b : &in->b;
+  return listed && in->rank ? m->program->lists.at + in->b : &in->b;
 }
 
 static void describe_access(const struct machine *m, const struct thread *t, const struct instruction *in, char *out,
