@@ -5,7 +5,7 @@ local targets, space = ms.load "rules.targets", ms.load "rules.space"
 
 local root, example = arg[1], arg[2]
 local extents = {table.unpack(arg, 3)}
-local parts = space.parts(targets.context(ms.target "x86-64-v3"))
+local parts = space.parts(targets.context(ms.target "x86-64-v3 -num-cores=2"))
 
 local func = assert(loadfile(root .. "/lua/examples/" .. example .. ".lua"))(table.unpack(extents))[1]
 io.write("### ", example, "\n", func:script())
