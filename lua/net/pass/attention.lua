@@ -7,7 +7,7 @@ local ms = msched
 local common, match = ms.load "lua.net.common", ms.load "lua.net.match"
 local pass = {name = "attention", text = "makes one node of attention that is spelled out", needs_values = true}
 
-local LOW = -1e4 -- added to a score, or in its place, where each query sees a key: its share is 0
+local LOW = -1e30 -- added to a score, or in its place, where each query sees a key: its share is 0, whatever the scores
 local MOST_MASK = 1 << 24 -- elements of a constant mask that is looked at
 local DEEPEST = 12 -- nodes between the products
 

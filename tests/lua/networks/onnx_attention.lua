@@ -31,8 +31,9 @@ end
 local CONSTANTS = {
   scale = {"float32", {}, {0.5}}, two = {"float32", {1}, {2}}, root = {"float32", {}, {math.sqrt(0.5)}},
   least = {"float32", {}, {-3.4028235e38}}, infinite = {"float32", {}, {-INFINITY}}, minus = {"float32", {}, {-1}},
-  causal = {"float32", {1, 1, Q, K}, mask(-INFINITY, causal)}, low = {"float32", {Q, K}, mask(-1e4, causal)},
-  near = {"float32", {Q, K}, mask(-1e9, function(i, j) return j <= i + 2 and j >= i - 1 end)},
+  causal = {"float32", {1, 1, Q, K}, mask(-INFINITY, causal)}, low = {"float32", {Q, K}, mask(-3.4e38, causal)},
+  early = {"float32", {Q, K}, mask(-1e4, causal)}, -- a score of 2e4 that is masked is larger than one of 0
+  near = {"float32", {Q, K}, mask(-1e30, function(i, j) return j <= i + 2 and j >= i - 1 end)},
   odd = {"float32", {Q, K}, mask(-1e9, function(i, j) return (i + j) % 3 ~= 1 end)},
   high = {"float32", {Q, K}, mask(-100, causal)}, strange = {"float32", {Q, K}, mask(NAN, causal)},
   wide = {"float32", {4, 1, 1, 1, 1}, {1, 2, 3, 4}},
@@ -171,7 +172,7 @@ end
 spelled("Attention:bias", ADDED:format "m b", {more = {m = {B, H, Q, K}}})
 spelled("Add Attention:bias", SCORES .. "Add s m = b; Add b n = a; " .. LAST, {more = {m = {Q, K}, n = {B, 1, Q, K}}})
 for name, want in pairs {causal = "right=0", low = "right=0", near = "left=1:right=2", odd = "bias", high = "bias",
-                         strange = "bias"} do
+                         early = "bias", strange = "bias"} do
   spelled("Attention:" .. want, ADDED:format("b " .. name))
 end
 spelled("Add Attention:bias", SCORES .. "Add s causal = b; Add b m = a; " .. LAST, {more = {m = {B, 1, Q, K}}})
