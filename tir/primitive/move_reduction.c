@@ -67,6 +67,20 @@ static bool check_steps(const struct tir *ir, const struct tir_move *move, tir_s
   return true;
 }
 
+/* A step of a reduction comes earlier in a later iteration of a loop at or above the place: the init, which is of the
+ * first step, would come after others. */
+static bool goes_back(struct tir *ir, const struct tir_move *move, const tir_expr *values) {
+  for (uint32_t i = 0; i < move->iter_count; i++) {
+    if (tir_iters(ir, move->block)[i].kind == TIR_SPATIAL) continue;
+    struct tir_linear l = tir_linear_of(ir, values[i]);
+    for (uint32_t t = 0; t < l.count; t++) {
+      struct tir_term term = tir_terms(ir, l)[t];
+      if (term.coefficient < 0 && tir_at(ir, term.atom)->flags & TIR_HAS_VAR) return true;
+    }
+  }
+  return false;
+}
+
 static bool takes_steps_once(struct tir *ir, const struct tir_move *move) {
   uint32_t outside = 1 + tir_loop_vars(ir, move->loop, TIR_NONE, NULL, 0), count = move->iter_count;
   tir_var *vars = malloc((outside + 2 * (size_t)count) * sizeof *vars);
@@ -76,7 +90,7 @@ static bool takes_steps_once(struct tir *ir, const struct tir_move *move) {
   tir_loop_vars(ir, move->loop, TIR_NONE, vars + 1, outside - 1);
   for (uint32_t i = 0; i < count; i++) values[i] = value_of(ir, move, i, &vars[outside + i], &predicate);
   bool steps_outside;
-  bool once = check_steps(ir, move, move->loop, values, &steps_outside) &&
+  bool once = check_steps(ir, move, move->loop, values, &steps_outside) && !goes_back(ir, move, values) &&
               tir_is_one_to_one(ir, values, count, vars, outside + count, predicate);
   free(vars);
   return once;
