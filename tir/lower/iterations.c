@@ -21,6 +21,12 @@ static bool is_own_element(const struct tir *ir, tir_stmt s, const struct access
          !memcmp(tir_operands(ir, n->store.indices), a->indices, a->count * sizeof *a->indices);
 }
 
+static struct tir_interval whole_dimension(struct tir *ir, tir_buffer buffer, uint32_t d) {
+  tir_expr extent = ir->operands.at[tir_buffer_at(ir, buffer)->shape + d];
+  return tir_interval_of(ir, tir_int(ir, tir_type_of(ir, extent), 0), extent);
+}
+
+/* Where data decides what is read along a dimension, that may be all of it. */
 static void widen(struct tir *ir, void *data, tir_stmt s, const struct access *a, bool writes) {
   struct search *search = data;
   struct lower_windows *w = search->windows;
@@ -28,7 +34,7 @@ static void widen(struct tir *ir, void *data, tir_stmt s, const struct access *a
   tir_var inner[MOST_LOOPS];
   tir_expr ranges[2 * TIR_MOST_RANK], predicate = TIR_NONE;
   struct tir_interval now[TIR_MOST_RANK];
-  uint32_t count = 0;
+  uint32_t count = 0, whole = 0; /* whole: a bit a dimension */
   for (tir_stmt p = tir_stmt_at(ir, s)->parent; p != search->site; p = tir_stmt_at(ir, p)->parent) {
     if (tir_is(ir, p, TIR_BLOCK) && !predicate && !writes) predicate = tir_as(ir, p, TIR_BLOCK)->block.predicate;
     if (!tir_is(ir, p, TIR_LOOP)) continue;
@@ -37,8 +43,10 @@ static void widen(struct tir *ir, void *data, tir_stmt s, const struct access *a
   }
   search->known = count <= MOST_LOOPS;
   for (uint32_t d = 0; d < a->count && search->known; d++) {
-    search->known = tir_is_index(ir, a->indices[d]);
-    ranges[2 * d] = tir_over_loops(ir, s, a->indices[d]);
+    bool decided = !tir_is_index(ir, a->indices[d]);
+    if (decided && writes) search->known = false;
+    whole |= (uint32_t)decided << d;
+    ranges[2 * d] = decided ? tir_int(ir, tir_type_of(ir, a->indices[d]), 0) : tir_over_loops(ir, s, a->indices[d]);
     ranges[2 * d + 1] = tir_int(ir, tir_type_of(ir, ranges[2 * d]), 1);
   }
   if (!search->known) return;
@@ -46,7 +54,7 @@ static void widen(struct tir *ir, void *data, tir_stmt s, const struct access *a
   tir_region_upper_bound(ir, ranges, a->count, inner, count, predicate, now);
   for (uint32_t d = 0; d < a->count && search->known; d++) {
     struct tir_interval *all = writes ? &w->written[d] : &w->read[d];
-    *all = tir_interval_union(ir, *all, now[d]);
+    *all = tir_interval_union(ir, *all, whole >> d & 1 ? whole_dimension(ir, a->buffer, d) : now[d]);
     search->known = !all->empty && all->min && all->max;
   }
 }
@@ -64,8 +72,7 @@ bool lower_find_windows(struct tir *ir, tir_stmt site, tir_buffer buffer, struct
 
 bool lower_reads_other_iterations(struct tir *ir, const struct lower_windows *w, tir_var v) {
   for (uint32_t d = 0; d < tir_buffer_at(ir, w->buffer)->rank; d++) {
-    tir_expr shape = ir->operands.at[tir_buffer_at(ir, w->buffer)->shape + d];
-    struct tir_interval all = tir_interval_of(ir, tir_int(ir, tir_type_of(ir, shape), 0), shape);
+    struct tir_interval all = whole_dimension(ir, w->buffer, d);
     struct tir_interval r = w->read[d], o = w->written[d];
     if (r.empty || o.empty || !tir_uses_var(ir, o.min, v)) continue;
     if (!tir_interval_covers(ir, o, r) && !tir_interval_covers(ir, o, tir_interval_intersect(ir, r, all))) return true;
