@@ -178,6 +178,8 @@ function common.quantized_convolution(n, X)
 end
 operators.QLinearConv = function(n) return common.quantized_convolution(n, n:x(1)) end
 
+local AUTO = {NOTSET = true, VALID = true, SAME_UPPER = true, SAME_LOWER = true}
+
 -- What its windows are: {kernel, strides, dilations, before, out} a dimension.
 local function transposed_window(n, X, W, groups)
   local rank = #X.shape - 2
@@ -193,13 +195,16 @@ local function transposed_window(n, X, W, groups)
   local pads, extra, auto = n:ints("pads", repeated(0, 2 * rank)), n:ints("output_padding", repeated(0, rank)),
     n:text("auto_pad", "NOTSET")
   local wanted = n:has_attribute "output_shape" and n:ints "output_shape" or nil
-  if #strides ~= rank or #dilations ~= rank or #pads ~= 2 * rank or #extra ~= rank then
-    n:fail("its attributes are not of %d dimensions", rank)
-  end
+  local counts = #strides == rank and #dilations == rank and #pads == 2 * rank and #extra == rank
+    and (not wanted or #wanted == rank or #wanted == rank + 2) -- with batch and channels, as older files have it
+  if not counts then n:fail("its attributes are not of %d dimensions", rank) end
+  if not AUTO[auto] then n:fail("auto_pad `%s` is not known", auto) end
   if wanted and #wanted > rank then wanted = table.move(wanted, #wanted - rank + 1, #wanted, 1, {}) end
   local out, before = {}, {}
   for d = 1, rank do
-    if strides[d] < 1 or dilations[d] < 1 then n:fail("stride %d, dilation %d", strides[d], dilations[d]) end
+    if strides[d] < 1 or dilations[d] < 1 or extra[d] < 0 then
+      n:fail("stride %d, dilation %d, output_padding %d", strides[d], dilations[d], extra[d])
+    end
     local full = (X.shape[d + 2] - 1) * strides[d] + extra[d] + (kernel[d] - 1) * dilations[d] + 1
     before[d], out[d] = pads[d], full - pads[d] - pads[d + rank]
     if auto == "VALID" then before[d], out[d] = 0, full end

@@ -810,6 +810,13 @@ refuses("[1] beside [1, 1]", "com.microsoft.QLinearConcat",
         {scale(1), zero(1), u8({1, 1}, {1}), scale(1), zero(1), u8({1}, {1}), scale(1), zero(1)}, {axis = 1})
 refuses("attribute kernel_shape is missing", "MaxPool", {f32({1, 1, 2}, {1, 2})})
 refuses("attribute axis is no integer", "Softmax", {f32({2}, {1, 2})}, {axis = 0.5})
+for attributes, why in pairs {
+  [{output_shape = {1, 2, 3, 4}}] = "its attributes are not of 1 dimensions",
+  [{output_padding = {-1}, strides = {2}}] = "stride 2, dilation 1, output_padding -1",
+  [{auto_pad = "BLA"}] = "auto_pad `BLA` is not known",
+} do
+  refuses(why, "ConvTranspose", {f32({1, 1, 2}, {1, 2}), f32({1, 1, 3}, {1, 10, 100})}, attributes)
+end
 refuses("3 channels, weights of [1, 2, 1] and 1 groups do not fit", "Conv",
         {f32({1, 3, 1}, {1, 2, 3}), f32({1, 2, 1}, {1, 2})})
 refuses("its input is of int64; floats are expected", "Exp", {i64({1}, {1})})
