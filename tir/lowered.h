@@ -190,8 +190,8 @@ bool tir_box_of(const struct tir *ir, tir_expr call, struct tir_box *out);
  *
  * On CPUs so do nests of the function's list of serial code that add to memory in the workspace beside other memory
  * there. Where many loops are the same but for what they take, or many such nests of any kind, a number stands in place
- * of 0: one function does for all of one number, whose captures go one to one, in order. What an
- * emitter may go by is the same in all: types, constants, sizes, and which of the captured buffers are apart. */
+ * of 0: one function does for all of one number, whose captures go one to one, in order. What an emitter may go by is
+ * the same in all: types, constants, sizes, and which of the captured buffers are apart. */
 #define TIR_OUTLINED "outlined"
 struct tir_captures {
   tir_loop loop;      /* parallel, or a kernel's outermost; TIR_NONE: a nest, which runs once where it stands */

@@ -120,6 +120,8 @@ LLVMValueRef emit_call(struct emit *e, tir_expr call);
 /* emit_stmt.c */
 void emit_list(struct emit *e, tir_stmt first);
 LLVMValueRef emit_alloca(struct emit *e, LLVMTypeRef type, uint64_t count, unsigned align);
+/* index: of a parameter, from 1, or LLVMAttributeFunctionIndex. */
+void emit_add_attribute(struct emit *e, LLVMValueRef f, unsigned index, const char *name);
 /* emit_instruction.c */
 LLVMValueRef emit_dot(struct emit *e, const struct tir_expr_node *call); /* dot_lanes */
 /* Emits the instruction that an attribute names. False: it names none, the statement below is to be emitted. */

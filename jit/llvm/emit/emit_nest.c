@@ -3,7 +3,6 @@
 #include "emit.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 tir_buffer emit_captured_buffer(const struct emit *e, const struct tir_captures *c, uint32_t i) {
   assert(i < c->buffers);
@@ -17,16 +16,12 @@ tir_var emit_captured_var(const struct emit *e, const struct tir_captures *c, ui
 
 /* ---- Functions ---- */
 
-static LLVMAttributeRef attribute(struct emit *e, const char *name) {
-  return LLVMCreateEnumAttribute(e->context, LLVMGetEnumAttributeKindForName(name, strlen(name)), 0);
-}
-
 LLVMValueRef emit_declare_body(struct emit *e, const char *name, LLVMTypeRef signature, const struct tir_captures *c,
                                uint32_t first) {
   LLVMValueRef body = LLVMAddFunction(e->module, name, signature);
   LLVMSetLinkage(body, LLVMInternalLinkage);
   for (uint32_t i = 0; i < c->buffers; i++)
-    if (tir_is_captured_apart(e->ir, c, i)) LLVMAddAttributeAtIndex(body, first + i + 1, attribute(e, "noalias"));
+    if (tir_is_captured_apart(e->ir, c, i)) emit_add_attribute(e, body, first + i + 1, "noalias");
   return body;
 }
 
@@ -92,7 +87,7 @@ static LLVMValueRef write_nest(struct emit *e, const struct tir_captures *c) {
   char name[64];
   snprintf(name, sizeof name, "nest.%u", e->bodies++);
   LLVMValueRef nest = emit_declare_body(e, name, signature_of(e, c), c, 0);
-  LLVMAddAttributeAtIndex(nest, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute(e, "noinline"));
+  emit_add_attribute(e, nest, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "noinline");
   struct emit outer = emit_begin_body(e, nest, c, 0);
   LLVMBasicBlockRef start = LLVMAppendBasicBlockInContext(e->context, nest, "start");
   e->leave = LLVMAppendBasicBlockInContext(e->context, nest, "leave");

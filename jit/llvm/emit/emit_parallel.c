@@ -14,7 +14,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The closure's first fields, and how many parameters of the body come before the buffers: begin, end, thread,
  * status. */
@@ -110,12 +109,9 @@ static LLVMValueRef declare_body(struct emit *e, LLVMTypeRef closure, const stru
   char name[64];
   snprintf(name, sizeof name, "parallel.%u", e->bodies++);
   LLVMValueRef body = emit_declare_body(e, name, signature, c, FIRST);
-  unsigned noalias = LLVMGetEnumAttributeKindForName("noalias", 7);
-  unsigned noinline = LLVMGetEnumAttributeKindForName("noinline", 8); /* values of all pieces would take registers */
-  if (has_counts(closure))
-    LLVMAddAttributeAtIndex(body, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
-                            LLVMCreateEnumAttribute(e->context, noinline, 0));
-  LLVMAddAttributeAtIndex(body, FIRST, LLVMCreateEnumAttribute(e->context, noalias, 0)); /* the status */
+  if (has_counts(closure)) /* values of all pieces would take registers */
+    emit_add_attribute(e, body, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "noinline");
+  emit_add_attribute(e, body, FIRST, "noalias"); /* the status */
   free(types);
   free(all);
   return body;

@@ -227,7 +227,7 @@ void emit_list(struct emit *e, tir_stmt first) {
 
 /* ---- Functions ---- */
 
-static void add_attribute(struct emit *e, LLVMValueRef f, unsigned index, const char *name) {
+void emit_add_attribute(struct emit *e, LLVMValueRef f, unsigned index, const char *name) {
   unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
   LLVMAddAttributeAtIndex(f, index, LLVMCreateEnumAttribute(e->context, kind, 0));
 }
@@ -254,7 +254,7 @@ static LLVMValueRef declare_inner(struct emit *e, const char *name) {
   LLVMValueRef inner = LLVMAddFunction(e->module, name, signature);
   LLVMSetLinkage(inner, LLVMInternalLinkage);
   for (uint32_t i = 0; i < f->params.count + 2; i++)
-    if (types[i] == pointer) add_attribute(e, inner, i + 1, "noalias");
+    if (types[i] == pointer) emit_add_attribute(e, inner, i + 1, "noalias");
   free(types);
   return inner;
 }

@@ -12,7 +12,7 @@
 
 /* ---- What is captured ---- */
 
-enum { USED = 1, DEFINED = 2 };
+enum { USED = 1, DEFINED = 2, LOADED = 4, STORED = 8 };
 
 struct gathering {
   const struct tir *ir;
@@ -22,10 +22,13 @@ struct gathering {
   uint32_t buffer_count, var_count;
 };
 
-static void use_buffer(struct gathering *g, tir_buffer b) {
+/* how: LOADED, STORED, or 0: its address is taken. */
+static void use_buffer(struct gathering *g, tir_buffer b, uint8_t how) {
   if (!(g->buffers[b] & USED)) g->used_buffers[g->buffer_count++] = b;
-  g->buffers[b] |= USED;
+  g->buffers[b] |= USED | how;
 }
+
+static bool takes_buffer(const struct gathering *g, tir_buffer b) { return !(g->buffers[b] & DEFINED); }
 
 static void use_var(struct gathering *g, tir_var v) {
   if (!(g->vars[v] & USED)) g->used_vars[g->var_count++] = v;
@@ -37,7 +40,7 @@ static bool note_expr(void *data, tir_expr e) {
   const struct tir_expr_node *n = tir_at(g->ir, e);
   if (n->kind == TIR_VAR) use_var(g, n->ref);
   if (n->kind == TIR_LET) g->vars[n->ref] |= DEFINED;
-  if (n->kind == TIR_LOAD || n->kind == TIR_DATA) use_buffer(g, n->ref);
+  if (n->kind == TIR_LOAD || n->kind == TIR_DATA) use_buffer(g, n->ref, n->kind == TIR_LOAD ? LOADED : 0);
   return true;
 }
 
@@ -54,7 +57,7 @@ static void note_statement(struct gathering *g, tir_stmt s) {
   case TIR_ALLOC:
   case TIR_DECLARE: g->buffers[n->alloc.buffer] |= DEFINED; break;
   case TIR_STORE:
-    use_buffer(g, n->store.buffer);
+    use_buffer(g, n->store.buffer, STORED);
     for (uint32_t i = 0; i < tir_buffer_at(ir, n->store.buffer)->rank; i++)
       tir_walk_expr(ir, ir->operands.at[n->store.indices + i], note_expr, g);
     break;
@@ -78,7 +81,7 @@ static tir_expr captures_call(struct tir *ir, struct gathering *g, bool shares) 
     qsort(g->used_vars, g->var_count, sizeof *g->used_vars, by_index);
   }
   for (uint32_t i = 0; i < g->buffer_count; i++)
-    if (g->buffers[g->used_buffers[i]] == USED) all[count++] = tir_data(ir, g->used_buffers[i]);
+    if (takes_buffer(g, g->used_buffers[i])) all[count++] = tir_data(ir, g->used_buffers[i]);
   for (uint32_t i = 0; i < g->var_count; i++)
     if (g->vars[g->used_vars[i]] == USED) all[count++] = tir_var_expr(ir, g->used_vars[i]);
   tir_expr made = tir_call(ir, TIR_T_VOID, tir_symbol_of(ir, "captures"), all, count);
@@ -230,29 +233,15 @@ static void share(struct lowering *low) {
 
 /* ---- Nests of their own ---- */
 
-enum { LOADED = 1, STORED = 2 };
-
-struct placed_use {
-  const struct tir *ir;
-  uint8_t *bits; /* by buffer */
-};
-
-static bool note_load(void *data, tir_expr e) {
-  struct placed_use *u = data;
-  const struct tir_expr_node *n = tir_at(u->ir, e);
-  if (n->kind == TIR_LOAD) u->bits[n->ref] |= LOADED;
-  return true;
-}
-
 /* What a serial nest takes is memory that has an address, and numbers; it does not leave the function, and holds no
  * tiles of the machine's. */
-static bool may_be_a_function(const struct tir *ir, tir_loop loop, const struct gathering *g) {
-  for (tir_stmt s = loop; s; s = tir_next(ir, s, loop)) {
+static bool may_be_a_function(tir_loop loop, const struct gathering *g) {
+  const struct tir *ir = g->ir;
+  for (tir_stmt s = loop; s; s = tir_next(ir, s, loop))
     if (tir_is(ir, s, TIR_ASSERT) || tir_is(ir, s, TIR_ATTR)) return false;
-  }
   for (uint32_t i = 0; i < g->buffer_count; i++) {
     tir_buffer b = g->used_buffers[i];
-    if (g->buffers[b] != USED) continue;
+    if (!takes_buffer(g, b)) continue;
     bool allocated = tir_buffer_at(ir, b)->where != TIR_NONE;
     if (tir_is_view(ir, b) || (allocated && !tir_is_placed(ir, b))) return false;
   }
@@ -267,24 +256,14 @@ static bool may_be_a_function(const struct tir *ir, tir_loop loop, const struct 
 /* Whether a nest adds to memory in the workspace while it reads other memory there: only parameters say that these lie
  * apart. LLVM does not find that out from offsets in one allocation which loops add to, and would load and store what
  * it adds to in each iteration. */
-static bool adds_beside_others(const struct tir *ir, tir_loop loop, const struct gathering *g) {
-  struct placed_use u = {ir, calloc(ir->buffers.count, 1)};
+static bool adds_beside_others(const struct gathering *g) {
   uint32_t added = 0, read = 0;
-  if (!u.bits) abort();
-  for (tir_stmt s = loop; s; s = tir_next(ir, s, loop)) {
-    tir_expr all[4];
-    uint32_t count = tir_stmt_exprs(ir, s, all);
-    for (uint32_t i = 0; i < count; i++)
-      if (all[i]) tir_walk_expr(ir, all[i], note_load, &u);
-    if (tir_is(ir, s, TIR_STORE)) u.bits[tir_stmt_at(ir, s)->store.buffer] |= STORED;
-  }
   for (uint32_t i = 0; i < g->buffer_count; i++) {
     tir_buffer b = g->used_buffers[i];
-    if (g->buffers[b] != USED || !tir_is_placed(ir, b)) continue;
-    added += u.bits[b] == (LOADED | STORED);
-    read += u.bits[b] == LOADED;
+    if (!takes_buffer(g, b) || !tir_is_placed(g->ir, b)) continue;
+    added += g->buffers[b] == (USED | LOADED | STORED);
+    read += g->buffers[b] == (USED | LOADED);
   }
-  free(u.bits);
   return added > 0 && (read > 0 || added > 1);
 }
 
@@ -295,7 +274,7 @@ static void outline_nests(struct lowering *low) {
     if (!tir_is(ir, s, TIR_LOOP) || tir_stmt_at(ir, s)->loop_kind != TIR_SERIAL) continue;
     struct gathering g = start_gathering(ir);
     for (tir_stmt at = s; at; at = tir_next(ir, at, s)) note_statement(&g, at);
-    if (may_be_a_function(ir, s, &g) && adds_beside_others(ir, s, &g))
+    if (may_be_a_function(s, &g) && adds_beside_others(&g))
       lower_wrap_in_attr(ir, s, TIR_OUTLINED, captures_call(ir, &g, false));
     end_gathering(&g);
   }
