@@ -388,7 +388,9 @@ local function give_shapes(net, options, problems)
   local shapes, dims, inputs, extents = options.shapes or {}, options.dims or {}, {}, {}
   for _, input in ipairs(net.inputs) do
     inputs[input.name] = input
-    for _, extent in ipairs(input.shape or {}) do extents[extent] = true end
+    for _, extent in ipairs(input.shape or {}) do
+      if type(extent) == "string" and extent ~= "" then extents[extent] = true end
+    end
     local given = shapes[input.name]
     if given and input.shape and #given ~= #input.shape then
       add(problems, "input %s has %d dimensions, and a shape of %d is given", input.name, #input.shape, #given)
@@ -411,13 +413,10 @@ local function give_shapes(net, options, problems)
           ms.load "lua.lib.nearest".meant(name, ms.sorted_keys(inputs)))
     end
   end
-  local names = {}
-  for extent in pairs(extents) do if type(extent) == "string" and extent ~= "" then names[#names + 1] = extent end end
-  table.sort(names)
   for _, name in ipairs(ms.sorted_keys(dims)) do
     if not extents[name] then
       add(problems, "%s is given as %d, and no extent of an input has that name%s", name, dims[name],
-          ms.load "lua.lib.nearest".meant(name, names))
+          ms.load "lua.lib.nearest".meant(name, ms.sorted_keys(extents)))
     end
   end
 end

@@ -56,11 +56,11 @@ local parallelize_and_vectorize = msched.memoized(function(sch, block, jobs, mos
   local divided = found.divides and vectors == 0 and wants_vectors(sch, block, divisions, ...)
   local outer, inner, lanes = loops[1], nil, nil
   if parallel > 0 then
-    outer = fuse(sch, loops, 1, parallel)
-    while not outer do
+    parallel = parallel + 1
+    repeat
       parallel = parallel - 1
       outer = fuse(sch, loops, 1, parallel)
-    end
+    until outer
     if divided and parallel == #loops then outer, lanes = sch:split(outer, {msched.rest, most}) end
     sch:try("parallel", outer)
   end

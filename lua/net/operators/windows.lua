@@ -11,9 +11,13 @@ local function repeated(x, times)
   return list
 end
 
+local function auto_pad_of(n)
+  return n:choice("auto_pad", "NOTSET", "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
+end
+
 -- What a window is: {kernel, strides, dilations, before, out} a dimension. size: the image's extents behind channels.
 local function window(n, size, kernel, ceil)
-  local rank, auto = #size, n:text("auto_pad", "NOTSET")
+  local rank, auto = #size, auto_pad_of(n)
   local strides, dilations, pads = n:ints("strides", repeated(1, rank)), n:ints("dilations", repeated(1, rank)),
     n:ints("pads", repeated(0, 2 * rank))
   if #kernel ~= rank or #strides ~= rank or #dilations ~= rank or #pads ~= 2 * rank then
@@ -32,7 +36,7 @@ local function window(n, size, kernel, ceil)
       local total = math.max(0, ((size[d] + strides[d] - 1) // strides[d] - 1) * strides[d] + span - size[d])
       before = auto == "SAME_UPPER" and total // 2 or (total + 1) // 2
       after = total - before
-    elseif auto ~= "NOTSET" and auto ~= "VALID" then n:fail("auto_pad `%s` is not known", auto) end
+    end
     if before < 0 or after < 0 then n:fail("pads of %d and %d", before, after) end
     local room = size[d] + before + after - span
     local out = room < 0 and 0 or room // strides[d] + 1
@@ -178,8 +182,6 @@ function common.quantized_convolution(n, X)
 end
 operators.QLinearConv = function(n) return common.quantized_convolution(n, n:x(1)) end
 
-local AUTO = {NOTSET = true, VALID = true, SAME_UPPER = true, SAME_LOWER = true}
-
 -- What its windows are: {kernel, strides, dilations, before, out} a dimension.
 local function transposed_window(n, X, W, groups)
   local rank = #X.shape - 2
@@ -193,12 +195,11 @@ local function transposed_window(n, X, W, groups)
   local kernel = table.move(W.shape, 3, #W.shape, 1, {})
   local strides, dilations = n:ints("strides", repeated(1, rank)), n:ints("dilations", repeated(1, rank))
   local pads, extra, auto = n:ints("pads", repeated(0, 2 * rank)), n:ints("output_padding", repeated(0, rank)),
-    n:text("auto_pad", "NOTSET")
+    auto_pad_of(n)
   local wanted = n:has_attribute "output_shape" and n:ints "output_shape" or nil
   local counts = #strides == rank and #dilations == rank and #pads == 2 * rank and #extra == rank
     and (not wanted or #wanted == rank or #wanted == rank + 2) -- with batch and channels, as older files have it
   if not counts then n:fail("its attributes are not of %d dimensions", rank) end
-  if not AUTO[auto] then n:fail("auto_pad `%s` is not known", auto) end
   if wanted and #wanted > rank then wanted = table.move(wanted, #wanted - rank + 1, #wanted, 1, {}) end
   local out, before = {}, {}
   for d = 1, rank do

@@ -287,7 +287,7 @@ end
 
 -- ---- The node ------------------------------------------------------------------------------------------------------
 
--- The sum of what is added to scores, where it has the shape of one part: {names}; nil: it is larger, or types differ.
+-- Whether the sum of what is added to scores has the shape of one part, and all are of one type.
 function Finder:bias_fits(a)
   local shape = {}
   for _, name in ipairs(a.biases) do

@@ -813,7 +813,7 @@ refuses("attribute axis is no integer", "Softmax", {f32({2}, {1, 2})}, {axis = 0
 for attributes, why in pairs {
   [{output_shape = {1, 2, 3, 4}}] = "its attributes are not of 1 dimensions",
   [{output_padding = {-1}, strides = {2}}] = "stride 2, dilation 1, output_padding -1",
-  [{auto_pad = "BLA"}] = "auto_pad `BLA` is not known",
+  [{auto_pad = "BLA"}] = "auto_pad is `BLA`, none of NOTSET, VALID, SAME_UPPER, SAME_LOWER",
 } do
   refuses(why, "ConvTranspose", {f32({1, 1, 2}, {1, 2}), f32({1, 1, 3}, {1, 10, 100})}, attributes)
 end
