@@ -270,6 +270,7 @@ function Run:go(services)
     self.cut = self.cut or task.waiting + task.late > 0 -- the measurer is busy with what no one waits for
   end
   self:finish_all(self.tasks)
+  for _, task in ipairs(self.tasks) do remeasure.distrust(task) end
   self:find_untuned()
 end
 
