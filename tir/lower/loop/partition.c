@@ -150,9 +150,15 @@ static void branch_on_part(struct tir *ir, tir_stmt loop, const int64_t *edges, 
   }
 }
 
+/* Keeps the edges in order, each once. */
 static void add_edge(int64_t *edges, int *count, int64_t edge) {
   assert(*count >= 1 && *count < 6);
-  if (edge > edges[*count - 1]) edges[(*count)++] = edge;
+  int at = *count;
+  while (at > 0 && edges[at - 1] > edge) at--;
+  if (at > 0 && edges[at - 1] == edge) return;
+  memmove(edges + at + 1, edges + at, (size_t)(*count - at) * sizeof *edges);
+  edges[at] = edge;
+  (*count)++;
 }
 
 static bool cut(struct lowering *low, tir_stmt loop) {
@@ -169,10 +175,10 @@ static bool cut(struct lowering *low, tir_stmt loop) {
   if (!c.any || lower_size(ir, low->body) + 3 * lower_size(ir, loop) > MOST_STATEMENTS) return false;
   int64_t edges[6] = {min};
   int count = 1;
-  add_edge(edges, &count, c.false_from < c.from ? c.false_from : c.from);
+  add_edge(edges, &count, c.false_from);
   add_edge(edges, &count, c.from);
   add_edge(edges, &count, c.to);
-  add_edge(edges, &count, c.false_to < end ? c.false_to : end);
+  add_edge(edges, &count, c.false_to);
   add_edge(edges, &count, end);
   if (count <= 2) return false;
   assert(edges[0] == min && edges[count - 1] == end && "the parts are all of the loop");
