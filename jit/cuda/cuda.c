@@ -137,6 +137,7 @@ uint32_t cuda_numbers(const struct jit_target *target, struct jit_number out[JIT
 
 struct tir_lower_options cuda_lower(const struct jit_target *target) {
   return (struct tir_lower_options){.device = TIR_GPU,
+                                    .fused = true,
                                     .vector_bits = target->gpu.vector_bytes * 8,
                                     .capabilities = target->gpu.capabilities,
                                     .block_threads = (uint32_t)target->gpu.max_threads,

@@ -338,6 +338,7 @@ struct tir_lower_options llvm_lower(const struct jit_target *t) {
   return (struct tir_lower_options){.vector_bits = t->vector_bits,
                                     .vector_registers = t->vector_registers,
                                     .finite = true,
+                                    .fused = is_arm(t->triple) || x86_has(t->x86, X86_FMA),
                                     .instructions = jit_instructions(t),
                                     .dots = t->dots,
                                     .threads = (uint32_t)t->cores};

@@ -13,33 +13,8 @@
 
 #include <string.h>
 
-/* A constant of the type, in all its lanes. */
-static tir_expr constant(struct tir *ir, tir_type type, double value) {
-  tir_type scalar = tir_type_with_lanes(type, 1);
-  bool real = tir_type_is_float(type);
-  tir_expr one = real ? tir_float(ir, scalar, value) : tir_int(ir, scalar, (int64_t)value);
-  return tir_type_lanes(type) == 1 ? one : tir_unary(ir, TIR_BROADCAST, type, one);
-}
-
 static tir_expr call(struct tir *ir, const char *name, tir_type type, const tir_expr *args, uint32_t count) {
   return tir_call(ir, type, tir_symbol_of(ir, name), args, count);
-}
-
-/* ---- Values that are used more than once ---- */
-
-struct named {
-  tir_var var; /* TIR_NONE: the value is a constant or a variable, and stands for itself */
-  tir_expr value, use;
-};
-
-static struct named name_value(struct tir *ir, tir_expr value) {
-  if (tir_at(ir, value)->kind <= TIR_VAR) return (struct named){TIR_NONE, value, value};
-  tir_var var = tir_new_let(ir, tir_name_of(ir, "part"), value);
-  return (struct named){var, value, tir_var_expr(ir, var)};
-}
-
-static tir_expr with_named(struct tir *ir, struct named n, tir_expr body) {
-  return n.var ? tir_let(ir, n.var, n.value, body) : body;
 }
 
 /* ---- Floor division ---- */
@@ -61,22 +36,22 @@ static bool divide_moved(struct tir *ir, bool remainder, int64_t least, int64_t 
 
 /* The truncated remainder has the dividend's sign: where that is not the divisor's, floor division goes one further. */
 static tir_expr divide_corrected(struct tir *ir, bool remainder, tir_expr a, tir_expr b) {
-  struct named dividend = name_value(ir, a), divisor = name_value(ir, b);
-  struct named rest = name_value(ir, tir_binary(ir, TIR_MOD, dividend.use, divisor.use));
+  struct lower_named dividend = lower_name(ir, a), divisor = lower_name(ir, b);
+  struct lower_named rest = lower_name(ir, tir_binary(ir, TIR_MOD, dividend.use, divisor.use));
   tir_type type = tir_type_of(ir, rest.use);
   bool positive = tir_is_int(ir, b) && tir_at(ir, b)->imm > 0;
-  tir_expr zero = constant(ir, type, 0), signs[] = {rest.use, divisor.use};
+  tir_expr zero = lower_constant(ir, type, 0), signs[] = {rest.use, divisor.use};
   tir_expr sign = positive ? rest.use : call(ir, "bitwise_xor", type, signs, 2);
   tir_expr further = tir_binary(ir, TIR_LT, sign, zero), made;
   if (!positive) further = tir_binary(ir, TIR_AND, tir_binary(ir, TIR_NE, rest.use, zero), further);
   if (remainder) {
     made = tir_select(ir, further, tir_binary(ir, TIR_ADD, rest.use, divisor.use), rest.use);
   } else {
-    struct named quotient = name_value(ir, tir_binary(ir, TIR_DIV, dividend.use, divisor.use));
-    made = tir_select(ir, further, tir_binary(ir, TIR_SUB, quotient.use, constant(ir, type, 1)), quotient.use);
-    made = with_named(ir, quotient, made);
+    struct lower_named quotient = lower_name(ir, tir_binary(ir, TIR_DIV, dividend.use, divisor.use));
+    made = tir_select(ir, further, tir_binary(ir, TIR_SUB, quotient.use, lower_constant(ir, type, 1)), quotient.use);
+    made = lower_with_named(ir, quotient, made);
   }
-  return with_named(ir, dividend, with_named(ir, divisor, with_named(ir, rest, made)));
+  return lower_with_named(ir, dividend, lower_with_named(ir, divisor, lower_with_named(ir, rest, made)));
 }
 
 /* The bounds of the operands stand in the nodes as they were. */
@@ -98,10 +73,10 @@ static tir_expr floor_quotient(struct tir *ir, tir_expr a, tir_expr b) {
 
 static tir_expr real_floor_division(struct tir *ir, bool remainder, tir_expr a, tir_expr b) {
   if (!remainder) return floor_quotient(ir, a, b);
-  struct named dividend = name_value(ir, a), divisor = name_value(ir, b);
+  struct lower_named dividend = lower_name(ir, a), divisor = lower_name(ir, b);
   tir_expr whole = tir_binary(ir, TIR_MUL, floor_quotient(ir, dividend.use, divisor.use), divisor.use);
   tir_expr made = tir_binary(ir, TIR_SUB, dividend.use, whole);
-  return with_named(ir, dividend, with_named(ir, divisor, made));
+  return lower_with_named(ir, dividend, lower_with_named(ir, divisor, made));
 }
 
 /* ---- Casts to and from floats of 16 bits ----
@@ -117,14 +92,14 @@ static tir_expr cast_to(struct tir *ir, tir_type type, tir_expr e) {
 
 static tir_expr one_where(struct tir *ir, tir_expr condition, tir_type type, double one) {
   assert(tir_type_code(tir_type_of(ir, condition)) == TIR_BOOL);
-  return tir_select(ir, condition, constant(ir, type, one), constant(ir, type, 0));
+  return tir_select(ir, condition, lower_constant(ir, type, one), lower_constant(ir, type, 0));
 }
 
 /* float64 as float32, rounded to odd: the nearest, less a last place where it is beyond. */
 static tir_expr odd_float32(struct tir *ir, tir_expr value) {
   tir_type bits = TIR_TYPE(TIR_INT, 32, tir_type_lanes(tir_type_of(ir, value)));
-  struct named x = name_value(ir, value), nearest = name_value(ir, cast_to(ir, TIR_T_F32, x.use));
-  struct named wide = name_value(ir, cast_to(ir, TIR_TYPE(TIR_FLOAT, 64, 1), nearest.use));
+  struct lower_named x = lower_name(ir, value), nearest = lower_name(ir, cast_to(ir, TIR_T_F32, x.use));
+  struct lower_named wide = lower_name(ir, cast_to(ir, TIR_TYPE(TIR_FLOAT, 64, 1), nearest.use));
   tir_type type = tir_type_of(ir, wide.use);
   tir_expr sizes[] = {call(ir, "fabs", type, &wide.use, 1), call(ir, "fabs", type, &x.use, 1)};
   tir_expr beyond = one_where(ir, tir_binary(ir, TIR_GT, sizes[0], sizes[1]), bits, 1);
@@ -132,7 +107,7 @@ static tir_expr odd_float32(struct tir *ir, tir_expr value) {
                       one_where(ir, tir_binary(ir, TIR_NE, wide.use, x.use), bits, 1)};
   tir_expr both = call(ir, "bitwise_or", bits, parts, 2);
   tir_expr made = call(ir, "reinterpret", tir_type_of(ir, nearest.use), &both, 1);
-  return with_named(ir, x, with_named(ir, nearest, with_named(ir, wide, made)));
+  return lower_with_named(ir, x, lower_with_named(ir, nearest, lower_with_named(ir, wide, made)));
 }
 
 /* An integer of 32 or 64 bits whose float32 or float64 rounds on as it would itself: where it has more bits than that
@@ -142,15 +117,15 @@ static tir_expr odd_integer(struct tir *ir, tir_expr value, bool is_signed) {
   bool wide = tir_type_bits(type) == 64;
   double held = wide ? 0x1p53 : 0x1p24;
   int64_t unit = wide ? 1 << 12 : 1 << 9;
-  struct named x = name_value(ir, value);
-  tir_expr operands[] = {x.use, constant(ir, type, (double)(unit - 1))};
-  struct named low = name_value(ir, call(ir, "bitwise_and", type, operands, 2));
-  tir_expr lost = tir_binary(ir, TIR_NE, low.use, constant(ir, type, 0));
+  struct lower_named x = lower_name(ir, value);
+  tir_expr operands[] = {x.use, lower_constant(ir, type, (double)(unit - 1))};
+  struct lower_named low = lower_name(ir, call(ir, "bitwise_and", type, operands, 2));
+  tir_expr lost = tir_binary(ir, TIR_NE, low.use, lower_constant(ir, type, 0));
   tir_expr high = tir_binary(ir, TIR_SUB, x.use, low.use);
   tir_expr odd = tir_binary(ir, TIR_ADD, high, one_where(ir, lost, type, (double)(unit / 2)));
-  tir_expr made = tir_select(ir, tir_binary(ir, TIR_GT, x.use, constant(ir, type, held)), odd, x.use);
-  if (is_signed) made = tir_select(ir, tir_binary(ir, TIR_LT, x.use, constant(ir, type, -held)), odd, made);
-  return with_named(ir, x, with_named(ir, low, made));
+  tir_expr made = tir_select(ir, tir_binary(ir, TIR_GT, x.use, lower_constant(ir, type, held)), odd, x.use);
+  if (is_signed) made = tir_select(ir, tir_binary(ir, TIR_LT, x.use, lower_constant(ir, type, -held)), odd, made);
+  return lower_with_named(ir, x, lower_with_named(ir, low, made));
 }
 
 /* least and most: the bounds of an integer. */
@@ -200,13 +175,13 @@ static bool is_other_than_zero(const struct tir *ir, tir_expr e) {
  * is more than -0, as IEEE 754-2019 has it. */
 static tir_expr extreme_by_sign(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
   if (is_other_than_zero(ir, a) || is_other_than_zero(ir, b)) return tir_binary(ir, kind, a, b);
-  struct named x = name_value(ir, a), y = name_value(ir, b);
+  struct lower_named x = lower_name(ir, a), y = lower_name(ir, b);
   tir_type type = tir_type_of(ir, x.use), bits = TIR_TYPE(TIR_INT, tir_type_bits(type), tir_type_lanes(type));
   tir_expr parts[] = {call(ir, "reinterpret", bits, &x.use, 1), call(ir, "reinterpret", bits, &y.use, 1)};
   tir_expr both = call(ir, kind == TIR_MAX ? "bitwise_and" : "bitwise_or", bits, parts, 2);
   tir_expr equal = tir_binary(ir, TIR_EQ, x.use, y.use);
   tir_expr made = tir_select(ir, equal, call(ir, "reinterpret", type, &both, 1), tir_binary(ir, kind, x.use, y.use));
-  return with_named(ir, x, with_named(ir, y, made));
+  return lower_with_named(ir, x, lower_with_named(ir, y, made));
 }
 
 static tir_expr binary(struct tir *ir, const struct tir_expr_node *before, tir_expr made, bool by_sign) {
@@ -228,12 +203,12 @@ static tir_expr binary(struct tir *ir, const struct tir_expr_node *before, tir_e
  * is. */
 static tir_expr sigmoid(struct tir *ir, tir_type type, tir_expr value) {
   double least = tir_type_bits(type) == 64 ? -40 : -20;
-  struct named x = name_value(ir, value);
-  tir_expr one = constant(ir, type, 1), below = tir_binary(ir, TIR_LT, x.use, constant(ir, type, least));
-  tir_expr taken = tir_select(ir, below, x.use, tir_binary(ir, TIR_SUB, constant(ir, type, 0), x.use));
-  struct named power = name_value(ir, call(ir, "exp", type, &taken, 1));
+  struct lower_named x = lower_name(ir, value);
+  tir_expr one = lower_constant(ir, type, 1), below = tir_binary(ir, TIR_LT, x.use, lower_constant(ir, type, least));
+  tir_expr taken = tir_select(ir, below, x.use, tir_binary(ir, TIR_SUB, lower_constant(ir, type, 0), x.use));
+  struct lower_named power = lower_name(ir, call(ir, "exp", type, &taken, 1));
   tir_expr whole = tir_binary(ir, TIR_DIV, one, tir_binary(ir, TIR_ADD, one, power.use));
-  return with_named(ir, x, with_named(ir, power, tir_select(ir, below, power.use, whole)));
+  return lower_with_named(ir, x, lower_with_named(ir, power, tir_select(ir, below, power.use, whole)));
 }
 
 static const char *first_name(const char *name) {
@@ -253,8 +228,8 @@ static tir_expr exponent(struct tir *ir, tir_expr e) {
   tir_type type = tir_type_of(ir, e);
   bool is_signed = tir_type_code(type) == TIR_INT, is_wide = tir_type_bits(type) > (is_signed ? 32 : 31);
   if (tir_type_is_int(type) && is_wide) {
-    e = tir_binary(ir, TIR_MIN, e, constant(ir, type, BEYOND));
-    if (is_signed) e = tir_binary(ir, TIR_MAX, e, constant(ir, type, -BEYOND));
+    e = tir_binary(ir, TIR_MIN, e, lower_constant(ir, type, BEYOND));
+    if (is_signed) e = tir_binary(ir, TIR_MAX, e, lower_constant(ir, type, -BEYOND));
   }
   return tir_cast(ir, TIR_TYPE(TIR_INT, 32, tir_type_lanes(type)), e);
 }

@@ -69,6 +69,7 @@ bool lower_flatten(struct lowering *low);       /* flatten.c */
 bool lower_forward(struct lowering *low);       /* forward.c */
 bool lower_instruction(struct lowering *low);   /* instruction.c */
 bool lower_tiles(struct lowering *low);         /* vector/tiles.c */
+bool lower_rounding(struct lowering *low);      /* rounding.c */
 bool lower_legalize(struct lowering *low);      /* legalize.c */
 bool lower_cse(struct lowering *low);           /* cse.c */
 bool lower_workspace(struct lowering *low);     /* workspace.c */
@@ -124,6 +125,16 @@ tir_expr lower_assume_choices(struct tir *ir, tir_expr e, const tir_expr *known,
  * and gives what stands in its place. Nodes with none of these flags (0: any) below them stay. */
 typedef tir_expr map_node(struct tir *ir, void *data, tir_expr before, tir_expr made);
 void lower_map(struct tir *ir, tir_stmt top, uint32_t flags, map_node *map, void *data);
+
+/* A constant of the type, in all its lanes. */
+tir_expr lower_constant(struct tir *ir, tir_type type, double value);
+/* A value that is used more than once: its use, in an expression around which lower_with_named computes it. */
+struct lower_named {
+  tir_var var; /* TIR_NONE: the value is a constant or a variable, and stands for itself */
+  tir_expr value, use;
+};
+struct lower_named lower_name(struct tir *ir, tir_expr value);
+tir_expr lower_with_named(struct tir *ir, struct lower_named n, tir_expr body);
 
 /* Calls visit for every load and store below `top`, with the statement it is in: a block, where it says where that
  * runs. */

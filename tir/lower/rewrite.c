@@ -170,6 +170,25 @@ void lower_map(struct tir *ir, tir_stmt top, uint32_t flags, map_node *map, void
   tir_node_map_free(&r.made);
 }
 
+/* ---- Making ---- */
+
+tir_expr lower_constant(struct tir *ir, tir_type type, double value) {
+  tir_type scalar = tir_type_with_lanes(type, 1);
+  bool real = tir_type_is_float(type);
+  tir_expr one = real ? tir_float(ir, scalar, value) : tir_int(ir, scalar, (int64_t)value);
+  return tir_type_lanes(type) == 1 ? one : tir_unary(ir, TIR_BROADCAST, type, one);
+}
+
+struct lower_named lower_name(struct tir *ir, tir_expr value) {
+  if (tir_at(ir, value)->kind <= TIR_VAR) return (struct lower_named){TIR_NONE, value, value};
+  tir_var var = tir_new_let(ir, tir_name_of(ir, "part"), value);
+  return (struct lower_named){var, value, tir_var_expr(ir, var)};
+}
+
+tir_expr lower_with_named(struct tir *ir, struct lower_named n, tir_expr body) {
+  return n.var ? tir_let(ir, n.var, n.value, body) : body;
+}
+
 /* ---- Visiting ---- */
 
 struct visiting {
