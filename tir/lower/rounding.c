@@ -1,19 +1,20 @@
 /* Rounding: what is divided by a constant, rounded to an integer, cut to bounds and cast to an integer type, as values
  * that are quantized are, is cut first, and then divided by three operations that vectors do as fast as sums.
  *
- *   cast(min(max(nearbyint(x / c) + z, l), h))   becomes   cast(nearbyint(q') + z)
+ *   cast(min(max(nearbyint(x / c) + z, l), h))   becomes   cast(bits(q' + M) - bits(M) + z)
  *
- *   X = min(max(x, c (l - z)), c (h - z))   q = X (1/c)   q' = fma(fma(-c, q, X), 1/c, q)
+ *   X = min(max(x, c (l - z)), c (h - z))   q = X (1/c)   q' = fma(fma(-c, q, X), 1/c, q)   M = 1.5 * 2^23
  *
- * With 1/c rounded to nearest q' is X / c as division rounds it. Source: Markstein, "Computation of Elementary Functions
- * on the IBM RISC System/6000 Processor", IBM Journal of Research and Development 34(1), 1990, theorem 8.5 of his "IA-64
- * and Elementary Functions", 2000. It needs what neither overflows nor loses bits at the bottom: X is bounded, and of
- * an X so small the rounded quotient is 0 whatever bits it has. Rounding keeps order, and gives l - z of c (l - z), and
- * h - z of c (h - z), which are within half of that before it: so cutting first is the same. Maximum and minimum ignore
- * NaN in either place.
+ * With 1/c rounded to nearest q' is X / c as division rounds it. Source: Markstein, "Computation of Elementary
+ * Functions on the IBM RISC System/6000 Processor", IBM Journal of Research and Development 34(1), 1990. It needs that
+ * nothing overflows, and that no bits are lost at the bottom: X is bounded, and where X is so small the rounded
+ * quotient is 0 whatever bits it has. Rounding keeps order, and gives l - z of c (l - z), and h - z of c (h - z), so
+ * that cutting first is the same. Maximum and minimum ignore NaN in either place. The sum with M has the rounded
+ * integer in its low bits; where the type holds not all between the bounds, and the cast saturates, or another rounding
+ * is asked for, q' is rounded and cast as before.
  *
- * A float of the integer that was cast, through integer types that hold all between the bounds, is what was cast; a
- * negative zero becomes 0, as the integer is. A value that is cut from below at k or less is not cut at k before.
+ * A float of the integer that was cast, through integer types that hold all between the bounds, is q' + M - M + z. A
+ * value that is cut from below at k or more is not cut at k before.
  * Requires: a target that multiplies and adds with one rounding. Gives: nothing. Keeps: results, bit for bit. */
 #include "lower.h"
 
@@ -26,7 +27,7 @@ enum { MOST_BOUND = 1 << 22 };           /* of integers in float32, and of sums 
 static const double most_scale = 0x1p60; /* a divisor is between this and its reciprocal */
 
 struct rounding {
-  struct tir_node_map floats; /* of a cast that was made: the float that was cast, without a negative zero */
+  struct tir_node_map floats; /* of an integer that was made of a float: that float, rounded, without a negative zero */
 };
 
 /* A value that is rounded: function(value / divisor) + offset, at least and at most so much. */
@@ -106,8 +107,8 @@ static tir_expr fused(struct tir *ir, tir_type type, tir_expr x, tir_expr y, tir
   return tir_call(ir, type, tir_symbol_of(ir, "fma"), (tir_expr[]){x, y, z}, 3);
 }
 
-/* The rounded value, without the offset. */
-static tir_expr make_rounded(struct tir *ir, const struct rounded *r) {
+/* The quotient, within the bounds but for what rounding makes of it. */
+static tir_expr make_quotient(struct tir *ir, const struct rounded *r) {
   tir_type type = tir_type_of(ir, r->value);
   float divisor = (float)r->divisor, least = (float)((r->least - r->offset) * r->divisor),
         most = (float)((r->most - r->offset) * r->divisor);
@@ -117,8 +118,7 @@ static tir_expr make_rounded(struct tir *ir, const struct rounded *r) {
   struct lower_named cut = lower_name(ir, x), near = lower_name(ir, tir_binary(ir, TIR_MUL, cut.use, inverse));
   tir_expr rest = fused(ir, type, lower_constant(ir, type, -divisor), near.use, cut.use);
   tir_expr q = fused(ir, type, rest, inverse, near.use);
-  q = lower_with_named(ir, cut, lower_with_named(ir, near, q));
-  return tir_call(ir, type, r->function, &q, 1);
+  return lower_with_named(ir, cut, lower_with_named(ir, near, q));
 }
 
 /* Whether an integer type holds all between the bounds. */
@@ -129,15 +129,31 @@ static bool holds(tir_type type, double least, double most) {
   return least >= (is_signed ? -size : 0) && most < size;
 }
 
-static tir_expr make_cast(struct tir *ir, struct rounding *rounding, tir_type type, const struct rounded *r) {
-  tir_expr value = make_rounded(ir, r);
-  tir_type real = tir_type_of(ir, value);
-  tir_expr moved = tir_binary(ir, TIR_ADD, value, lower_constant(ir, real, r->offset));
-  tir_expr made = tir_unary(ir, TIR_CAST, type, r->offset != 0 ? moved : value);
+/* By the sum with M: of what is rounded to nearest, to a type that holds all there may be. */
+static tir_expr make_whole(struct tir *ir, struct rounding *rounding, tir_type type, const struct rounded *r) {
+  static const double magic = 0x1.8p23;
+  enum { MAGIC_BITS = 0x4b400000 };
+  tir_expr q = make_quotient(ir, r);
+  tir_type real = tir_type_of(ir, q), whole = TIR_TYPE(TIR_INT, 32, tir_type_lanes(real));
+  tir_expr m = lower_constant(ir, real, magic);
+  tir_expr sum = tir_binary(ir, TIR_ADD, q, m), bits = tir_call(ir, whole, tir_symbol_of(ir, "reinterpret"), &sum, 1);
+  tir_expr made = tir_binary(ir, TIR_ADD, bits, lower_constant(ir, whole, r->offset - MAGIC_BITS));
+  made = tir_type_bits(type) == 32 && tir_type_code(type) == TIR_INT ? made : tir_unary(ir, TIR_CAST, type, made);
+  tir_expr moved = tir_binary(ir, TIR_SUB, sum, m);
+  if (r->offset != 0) moved = tir_binary(ir, TIR_ADD, moved, lower_constant(ir, real, r->offset));
   bool fresh;
-  if (holds(tir_type_with_lanes(type, 1), r->least, r->most))
-    *tir_node_map_at(&rounding->floats, made, 0, &fresh) = moved;
+  *tir_node_map_at(&rounding->floats, made, 0, &fresh) = moved;
   return made;
+}
+
+static tir_expr make_cast(struct tir *ir, struct rounding *rounding, tir_type type, const struct rounded *r) {
+  if (!strcmp(tir_text(ir, r->function), "nearbyint") && holds(tir_type_with_lanes(type, 1), r->least, r->most))
+    return make_whole(ir, rounding, type, r);
+  tir_expr q = make_quotient(ir, r);
+  tir_type real = tir_type_of(ir, q);
+  tir_expr value = tir_call(ir, real, r->function, &q, 1);
+  if (r->offset != 0) value = tir_binary(ir, TIR_ADD, value, lower_constant(ir, real, r->offset));
+  return tir_unary(ir, TIR_CAST, type, value);
 }
 
 /* The float that was cast to an integer, then to other integers that hold as much; TIR_NONE: it was none. */
