@@ -35,7 +35,7 @@ function Services:start(tasks)
     self.measurer = options.measurer
       or options.fleet and msched.load "search.fleet.coordinator".open {fleet = options.fleet,
         target = msched.target(target), run_timeout = options.run_timeout,
-        reference_timeout = options.reference_timeout} or
+        reference_timeout = options.reference_timeout, tell = function(text) self:tell(text) end} or
                     msched.measurer {target = target, run_timeout = options.run_timeout,
                                      reference_timeout = options.reference_timeout}
     self.by_number = {}
@@ -56,8 +56,12 @@ end
 -- What the measurer waits for, as a device on which another run times its candidates.
 function Services:tell_waiting()
   local text = self.measurer.waiting and self.measurer:waiting()
+  if text then self:tell(text) end
+end
+
+function Services:tell(text)
   local task = self.tasks[1]
-  if text and task then task.log("said", task.name, {text = text}) end
+  if task then task.log("said", task.name, {text = text}) end
 end
 
 -- What is to be known of how a result was timed, once a run: the record of each has it too.

@@ -65,7 +65,8 @@ local function check_versions(self)
   end
 end
 
--- options: fleet, the address; target; run_timeout, reference_timeout; listen(text), gets what is to be known.
+-- options: fleet, the address; target; run_timeout, reference_timeout; tell(text), gets at once that the server is
+-- gone, which `waiting` would give too late.
 function Coordinator.open(options)
   local self = setmetatable({
     target = options.target, run_timeout = options.run_timeout or standard.run_timeout,
@@ -74,6 +75,7 @@ function Coordinator.open(options)
     asked = 0, liars = {}, looked = -math.huge, said = -math.huge, started = msched.clock(),
   }, Coordinator)
   self.link = options.link or link.open(options.fleet)
+  self.link.tell = options.tell
   self.queue = Queue.open(self.link, device_of(self.link, self.target), msched.versions())
   self.name = string.format("tuner-%s", Queue.digest(string.format("%s %.9f %s", tostring(self), msched.clock(),
                                                      os.time()))):sub(1, 20)
@@ -334,15 +336,22 @@ function Coordinator:tend()
   end
 end
 
+-- Takes what comes in its reply stream for so many seconds. Behind another connection there may be another server,
+-- whose clock is late: then what comes is before what was read.
+function Coordinator:take_replies(wait)
+  if self.connections ~= self.link.connections then self.connections, self.after = self.link.connections, "0-0" end
+  local list
+  list, self.after = self.queue:replies(self.name, self.after, math.max(wait or 0.2, 0.001))
+  for _, bytes in ipairs(list) do self:take(bytes) end
+end
+
 -- A result; nil where none comes for so many seconds.
 function Coordinator:next(wait)
   if #self.ready == 0 then
     self:tend()
     self:flush()
     if #self.ready == 0 then
-      local list
-      list, self.after = self.queue:replies(self.name, self.after, math.max(wait or 0.2, 0.001))
-      for _, bytes in ipairs(list) do self:take(bytes) end
+      self:take_replies(wait)
       self:flush()
     end
   end
@@ -492,9 +501,7 @@ function Coordinator:remeasured(wait, job)
   self:tend()
   local result = conclude(self, job)
   if result ~= nil then return result end
-  local list
-  list, self.after = self.queue:replies(self.name, self.after, math.max(wait or 0.2, 0.001))
-  for _, bytes in ipairs(list) do self:take(bytes) end
+  self:take_replies(wait)
   return conclude(self, job)
 end
 

@@ -3,12 +3,15 @@
 local link = {FIRST = 2, PAUSE = 0.05} -- seconds until a server must be there; between the first attempts
 link.FIRST_ANSWER = 5 -- seconds that it has for its first answers
 
+link.SAID = 2 -- seconds that one that was may be gone before that is said
+
 local PATIENCE = 120 -- seconds in which one that was may be gone
 local ANSWER = 20 -- seconds for a reply, beside what a command blocks
 local MOST_PAUSE = 1 -- seconds between later ones
 -- Refusals that pass: a server that starts, or another that takes its place.
-local PASSING = {LOADING = true, BUSY = true, MASTERDOWN = true,
+local PASSING = {LOADING = true, BUSY = true, MASTERDOWN = true, NOREPLICAS = true,
                  UNBLOCKED = true} -- what a command waited at was deleted, or the server became another's copy
+local FULL = "ERR max number of clients reached" -- so do others' connections
 -- What is to be done about those that do not.
 local CLUSTER = "; it is a node of a cluster, and a fleet needs a server of its own"
 local REMEDY = {
@@ -16,7 +19,7 @@ local REMEDY = {
   READONLY = "; it is a copy of another server, which tuners and workers need",
   OOM = "; give the server more memory (maxmemory)",
   NOAUTH = "; give a password, by ?auth=FILE behind the address",
-  WRONGTYPE = "; another program has a key of this name: delete it, or use another database, redis://HOST/N",
+  WRONGTYPE = "; another program has a key of this name: use another database, redis://HOST/N, or delete it",
 }
 local TLS_ALERT = 'got "\\x15"' -- the first byte that a server of TLS answers to anything else
 
@@ -86,7 +89,8 @@ end
 local Link = {}
 Link.__index = Link
 
--- patience: seconds in which a server that was there may be gone.
+-- patience: seconds in which a server that was there may be gone. Where `tell` is set, it gets a text when it is gone
+-- for some seconds, and one when it is back.
 function link.open(url, patience)
   local address = type(url) == "table" and url or link.parse(url)
   local self = setmetatable({address = address, patience = patience or PATIENCE, connections = 0, has_answered = false},
@@ -107,22 +111,24 @@ local function refusal(replies, commands)
     if type(r) == "table" and r.error then return r.error, commands[i] end
   end
 end
-local function passes(text) return text and PASSING[text:match "^%u+"] end
+local function passes(text) return text and (PASSING[text:match "^%u+"] or text:find(FULL, 1, true) == 1) end
 
--- The key that a command is about.
-local function key_of(command)
+-- The keys that a command is about, of which one has another type.
+local function keys_of(command)
   local name = command[1]
-  if name == "EVAL" then return command[4] end
+  if name == "EVAL" then return table.concat(command, " or ", 4, 3 + command[3]) end
   if name == "XGROUP" then return command[3] end
-  for i = 2, #command - 1 do if command[i] == "STREAMS" then return command[i + 1] end end
+  for i = 2, #command - 1 do
+    if command[i] == "STREAMS" then return table.concat(command, " or ", i + 1, i + (#command - i) // 2) end
+  end
   return command[2]
 end
 
 -- A refusal as it is said.
 local function said(text, command)
-  local key, remedy = text:find "^WRONGTYPE" and key_of(command) or nil, REMEDY[text:match "^%u+"]
+  local keys, remedy = text:find "^WRONGTYPE" and keys_of(command) or nil, REMEDY[text:match "^%u+"]
   local line = msched.visible(text:match "^[^\r\n]*")
-  return (key and msched.visible(key) .. ": " or "") .. (remedy and line:gsub("%.$", "") .. remedy or line)
+  return (keys and msched.visible(keys) .. ": " or "") .. (remedy and line:gsub("%.$", "") .. remedy or line)
 end
 
 -- What a new connection begins with.
@@ -150,7 +156,9 @@ local function connect(self)
   if not replies then return nil, kind, message end
   if misfit(commands, replies) then return nil, "nonsense", "a greeting is not answered as Redis does" end
   local refused, command = refusal(replies, commands)
-  if passes(refused) then return nil, "lost", refused end
+  if passes(refused) then
+    return nil, "lost", refused .. (refused:find(FULL, 1, true) and "; raise its maxclients" or "")
+  end
   if refused then fail(self, "%s", said(refused, command)) end
   self.redis, self.connections = redis, self.connections + 1
   return redis
@@ -174,12 +182,13 @@ end
 -- The replies to commands; refusals are {error =}. blocks: seconds that one may block. Raises where the server is gone
 -- for too long, or answers what is no reply. large: one that is out of bounds gives false instead.
 function Link:run(commands, blocks, large)
-  local gone, pause = nil, link.PAUSE
+  local gone, pause, is_said = nil, link.PAUSE, false
   while true do
     local began = msched.clock()
     local replies, kind, why = attempt(self, commands, blocks or 0)
     if replies then
       self.has_answered, self.failed = true, nil
+      if is_said then self.tell(self.address.name .. ": it answers again") end
       return replies
     end
     if kind == "interrupted" then error("interrupted", 0) end
@@ -191,6 +200,11 @@ function Link:run(commands, blocks, large)
     gone = gone or began
     if msched.clock() - gone >= (self.has_answered and self.patience or link.FIRST) then
       fail(self, "no Redis answers there: %s", msched.visible(why))
+    end
+    if self.tell and self.has_answered and not self.last and not is_said and msched.clock() - gone >= link.SAID then
+      is_said = true
+      self.tell(string.format("%s: no Redis answers there for %.0f s: %s; it is waited for, %.0f s at most",
+                              self.address.name, msched.clock() - gone, msched.visible(why), self.patience))
     end
     msched.sleep(pause)
     pause = math.min(2 * pause, MOST_PAUSE)

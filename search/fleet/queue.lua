@@ -7,6 +7,7 @@
 --   msched:{Q}:result:NAME    what came of a job, kept for a day, or a minute after it was taken
 --   msched:{Q}:reply:TUNER    stream: results, for the tuner that sent the job
 --   msched:{Q}:text:DIGEST    a workload, or tensor intrinsics
+--   msched:{Q}:name:WORKER    the process that has this name, while it lives
 --   msched:{Q}:workers        hash: what each says of itself; msched:{Q}:alive:WORKER while it lives; the same of
 --   tuners
 --   msched:{Q}:poison         hash: the job's name, and why it is none any more; for a week after the last
@@ -15,7 +16,7 @@ local codec = msched.load "search.fleet.codec"
 
 -- PROTOCOL: of the keys and of who says what when; raised when that changes, so that who speaks the old one is in
 -- another queue.
-local Queue = {GROUP = "workers", PROTOCOL = 3, DELIVERIES = 3}
+local Queue = {GROUP = "workers", PROTOCOL = 4, DELIVERIES = 3}
 Queue.__index = Queue
 
 local KEPT, TAKEN, REPLIES, DAY = 86400, 60, 10000, 86400 -- seconds; results in a reply stream
@@ -177,6 +178,16 @@ end
 
 -- ---- Workers -----------------------------------------------------------------------------------------------------
 
+-- The reply to a command at a stream's group; nil where the server has lost that, and take makes it again; false where
+-- it is out of bounds, which counts where `large`.
+local function ask_group(self, command, large)
+  local replies = self.link:run({command}, 0, large)
+  local reply = replies and replies[1]
+  if type(reply) ~= "table" or not reply.error then return reply end
+  if not reply.error:find "^NOGROUP" then self.link:raise(reply.error, command) end
+  return nil
+end
+
 -- Entries of a stream as jobs {at, stream, name, bytes}.
 local function jobs_of(stream, entries)
   local list = {}
@@ -236,21 +247,18 @@ end
 -- What dead workers held, at most so many.
 function Queue:claim(worker, most)
   local stream = self:key "jobs"
-  local replies = self.link:run({{"XAUTOCLAIM", stream, Queue.GROUP, worker, math.floor(self.lease * 1000), "0-0",
-                                  "COUNT", most}}, 0, true)
-  local reply = replies and replies[1]
-  if not reply or reply.error then return {} end -- a stream that the server lost is made again by take
-  return without_poison(self, stream, worker, jobs_of(stream, reply[2]))
+  local reply = ask_group(self, {"XAUTOCLAIM", stream, Queue.GROUP, worker, math.floor(self.lease * 1000), "0-0",
+                                 "COUNT", most}, true)
+  return reply and without_poison(self, stream, worker, jobs_of(stream, reply[2])) or {}
 end
 
 -- One job that is a worker's. What is out of bounds is not read: it is poison. Gives nil where there is none.
 local function fetch(self, stream, worker, at, deliveries_)
-  local replies = self.link:run({{"XCLAIM", stream, Queue.GROUP, worker, 0, at, "RETRYCOUNT", deliveries_}}, 0, true)
-  if not replies then
+  local reply = ask_group(self, {"XCLAIM", stream, Queue.GROUP, worker, 0, at, "RETRYCOUNT", deliveries_}, true)
+  if reply == false then
     self:poison({at = at, stream = stream}, worker, "it is out of bounds, and was not read")
-    return nil
   end
-  return not replies[1].error and jobs_of(stream, replies[1])[1] or nil
+  return reply and jobs_of(stream, reply)[1] or nil
 end
 
 -- What is this worker's and it does not hold: it was lost with a connection, is out of bounds, or was of the process of
@@ -258,8 +266,8 @@ end
 function Queue:recover(worker, held, is_new)
   local list = {}
   for _, stream in ipairs {self:key("to", worker), self:key "jobs"} do
-    local pending, jobs = self.link:run({{"XPENDING", stream, Queue.GROUP, "-", "+", 256, worker}})[1], {}
-    for _, p in ipairs(pending and not pending.error and pending or {}) do
+    local pending, jobs = ask_group(self, {"XPENDING", stream, Queue.GROUP, "-", "+", 256, worker}), {}
+    for _, p in ipairs(pending or {}) do
       if not held[p[1]] then jobs[#jobs + 1] = fetch(self, stream, worker, p[1], p[4] + (is_new and 1 or 0)) end
     end
     for _, job in ipairs(without_poison(self, stream, worker, jobs)) do list[#list + 1] = job end
@@ -267,19 +275,17 @@ function Queue:recover(worker, held, is_new)
   return list
 end
 
--- The commands that keep the leases on jobs that a worker holds.
+-- Keeps the leases on jobs that a worker holds.
 function Queue:keep(worker, held)
-  local commands, by_stream = {}, {}
+  local by_stream = {}
   for at, job in pairs(held) do
-    local command = by_stream[job.stream]
-    if not command then
-      command = {"XCLAIM", job.stream, Queue.GROUP, worker, 0}
-      by_stream[job.stream], commands[#commands + 1] = command, command
-    end
-    command[#command + 1] = at
+    by_stream[job.stream] = by_stream[job.stream] or {"XCLAIM", job.stream, Queue.GROUP, worker, 0}
+    table.insert(by_stream[job.stream], at)
   end
-  for _, command in ipairs(commands) do command[#command + 1] = "JUSTID" end
-  return commands
+  for _, stream in ipairs(msched.sorted_keys(by_stream)) do
+    table.insert(by_stream[stream], "JUSTID")
+    ask_group(self, by_stream[stream])
+  end
 end
 
 -- Writes results and acknowledges their jobs, each in one transaction: the first result of a job is its result.
@@ -303,6 +309,12 @@ function Queue:complete(list)
     add "EXEC"
   end
   if #commands > 0 then self.link:all(commands) end
+end
+
+-- How many jobs workers hold.
+function Queue:held()
+  local reply = ask_group(self, {"XPENDING", self:key "jobs", Queue.GROUP})
+  return reply and reply[1] or 0
 end
 
 -- A job that is done by nobody any more; its tuner gets the reason.
@@ -337,12 +349,12 @@ end
 -- What is a worker's that ends, known to it or not: others may claim it at once. Gives how many jobs.
 function Queue:release(worker)
   local stream = self:key "jobs"
-  local pending = self.link:run({{"XPENDING", stream, Queue.GROUP, "-", "+", 256, worker}})[1]
+  local pending = ask_group(self, {"XPENDING", stream, Queue.GROUP, "-", "+", 256, worker})
   local command = {"XCLAIM", stream, Queue.GROUP, worker, 0}
-  for _, p in ipairs(pending and not pending.error and pending or {}) do command[#command + 1] = p[1] end
+  for _, p in ipairs(pending or {}) do command[#command + 1] = p[1] end
   local count = #command - 5
   table.move({"IDLE", 1000000000, "JUSTID"}, 1, 3, #command + 1, command)
-  if count > 0 then self.link:run {command} end
+  if count > 0 then ask_group(self, command) end
   return count
 end
 

@@ -13,19 +13,13 @@ local function poison_of(queue)
   return list, #reply // 2
 end
 
--- How many jobs workers hold.
-local function held_in(queue)
-  local reply = queue.link:run({{"XPENDING", queue:key "jobs", Queue.GROUP}})[1]
-  return type(reply) == "table" and math.tointeger(reply[1]) or 0
-end
-
 -- {id, device, versions, protocol, is_own, jobs, held, workers, tuners, poison, poisoned} of each queue. Workers have
 -- `slow`, why they take no jobs, or "", and `liar`, why a tuner does not trust their results, or nil.
 function status.read(server)
   local list = {}
   for i, about in ipairs(Queue.list(server)) do
     local queue = Queue.known(server, about.id, about)
-    local length, held = server:call("XLEN", queue:key "jobs"), held_in(queue)
+    local length, held = server:call("XLEN", queue:key "jobs"), queue:held()
     local poison, poisoned = poison_of(queue)
     list[i] = {id = about.id, device = about.device, versions = about.versions, protocol = about.protocol,
                is_own = about.versions == msched.versions() and about.protocol == Queue.PROTOCOL,

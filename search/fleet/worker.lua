@@ -87,6 +87,7 @@ function Worker.open(options)
   if self.name == "" or #self.name > 100 or self.name:find "[^%w_.-]" then
     error(string.format("--name %s: a name has up to 100 letters, digits, `_`, `.` and `-`", self.name), 0)
   end
+  self.link.tell = function(text) self.say(text) end
   self.capacity = options.builders and options.builders + 1 or options.simulate and 4
     or math.min(msched.target("native").cores + 1, MOST_HELD)
   self.queue = Queue.open(self.link, self.device, msched.versions())
@@ -101,29 +102,34 @@ end
 -- took 2.6 s on a machine of 2 cores at a load of 5; the first on a GPU starts its driver.
 local MEASURING = 10
 
--- Sets a key that another may hold, which is waited for as long as that one may be dead.
-local function lease(self, key, value)
+-- Sets a key that another may hold, which is waited for as long as that one may be dead. Gives who has it.
+local function lease(self, key)
   local last = msched.clock() + self.queue.lease + 0.5
-  while self.link:call("SET", key, value, "NX", "PX", math.floor(1000 * self.queue.lease)) == false do
+  while self.link:call("SET", key, self.identity, "NX", "PX", math.floor(1000 * self.queue.lease)) == false do
     local holder = self.link:call("GET", key)
-    if holder == value then return end
+    if holder == self.identity then return end
     if msched.clock() > last then return holder or "" end
     msched.sleep(0.1)
     if msched.interrupted() then error("interrupted", 0) end
   end
 end
 
+-- The name of a worker that holds a key: what stands there is its name, and what no other process has.
+local function named(holder) return msched.visible(holder:match "^%S*") end
+
 -- One worker of a name, and one of a device.
 function Worker:claim_name()
-  if lease(self, self.queue:key("alive", "workers", self.name), Queue.digest(tostring(self) .. msched.clock())) then
+  self.identity = string.format("%s %s", self.name, Queue.digest(string.format("%s %.9f %d", tostring(self),
+                                                                               msched.clock(), os.time())))
+  self.own_name = self.queue:key("name", self.name)
+  if lease(self, self.own_name) then
     error(string.format("%s: a worker named %s is there", self.link.address.name, self.name), 0)
   end
   if self.simulate then return end
   self.holder = string.format("msched:holder:%s:%s", host_id(), device_id(self.gpu))
-  local other = lease(self, self.holder, self.name)
+  local other = lease(self, self.holder)
   if other then
-    error(string.format("%s: worker %s times on this device; one does", self.link.address.name, msched.visible(other)),
-          0)
+    error(string.format("%s: worker %s times on this device; one does", self.link.address.name, named(other)), 0)
   end
 end
 
@@ -175,19 +181,29 @@ function Worker:about()
           rate = #self.recent / RATE, started = self.started, seen = os.time()}
 end
 
--- Keeps the lease on a device, unless another has it by now.
+-- Keeps a lease, unless another has it by now, whom it gives.
 local HOLD = [[
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then return holder end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return false]]
 
-function Worker:hold_device()
-  local other = self.link:call("EVAL", HOLD, 1, self.holder, self.name, math.floor(1000 * self.queue.lease))
+local function hold(self, key, seconds)
+  return {"EVAL", HOLD, 1, key, self.identity, math.floor(1000 * (seconds or self.queue.lease))}
+end
+
+-- Keeps its name and its device. Who said nothing for longer than a lease, as a process that was stopped, may have lost
+-- either. With the name went the jobs, too.
+function Worker:hold_own()
+  local silent = string.format("since this one said nothing for longer than %g s", self.queue.lease)
+  if self.link:all({hold(self, self.own_name)})[1] then
+    self.own_name, self.holder, self.held = nil, nil, {}
+    error(string.format("%s: another worker is named %s now, %s", self.link.address.name, self.name, silent), 0)
+  end
+  local other = self.holder and self.link:all({hold(self, self.holder)})[1]
   if other then
     self.holder = nil
-    error(string.format("%s: worker %s times on this device now, since this one said nothing for longer than %g s",
-                        self.link.address.name, msched.visible(other), self.queue.lease), 0)
+    error(string.format("%s: worker %s times on this device now, %s", self.link.address.name, named(other), silent), 0)
   end
 end
 
@@ -195,23 +211,23 @@ end
 -- word. Who has taken the device meanwhile keeps it, which the next sign of life finds.
 function Worker:be_silent()
   local commands = self.queue:say("workers", self:about(), MEASURING)
-  if self.holder then commands[#commands + 1] = {"EVAL", HOLD, 1, self.holder, self.name, 1000 * MEASURING} end
+  commands[#commands + 1] = hold(self, self.own_name, MEASURING)
+  if self.holder then commands[#commands + 1] = hold(self, self.holder, MEASURING) end
   self.link:all(commands)
-  local leases = self.queue:keep(self.name, self.held)
-  if #leases > 0 then self.link:run(leases) end
+  self.queue:keep(self.name, self.held)
 end
 
 -- Says that it lives and keeps its leases; looks for what was lost where the connection was another, and for what the
 -- dead held.
 function Worker:tend()
   local now, lease_seconds = msched.clock(), self.queue.lease
-  local commands
   if now - self.said >= lease_seconds / 5 then
-    self.said, commands = now, self.queue:keep(self.name, self.held)
-    if self.holder then self:hold_device() end
+    self.said = now
+    self:hold_own()
+    local commands = self.queue:say("workers", self:about())
     commands[#commands + 1] = {"EXPIRE", self.queue:key("to", self.name), 86400}
-    self.link:all(self.queue:say("workers", self:about()))
-    self.link:run(commands) -- a stream that the server lost is made again by take
+    self.link:all(commands)
+    self.queue:keep(self.name, self.held)
   end
   if self.connections ~= self.link.connections then
     local is_new = self.connections == nil
@@ -451,9 +467,14 @@ function Worker:close()
   local released
   self.link:say_goodbye()
   pcall(function()
+    if not self.own_name then -- all that is by this name is another's
+      released = 0
+      return
+    end
     released = self.queue:release(self.name)
     if self.holder then self.link:run {{"DEL", self.holder}} end
     self.queue:leave("workers", self.name, released > 0)
+    self.link:run {{"DEL", self.own_name}}
   end)
   if self.measurer then self.measurer:close() end
   self.link:close()

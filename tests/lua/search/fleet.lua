@@ -264,6 +264,19 @@ for _, spoil in ipairs {memory.flush, function() c.link:call("SET", c.queue:key(
   assert(lost and (put_again or spoil == memory.flush))
 end
 
+-- the server is another, whose clock is behind: what comes in a reply stream is before what was read of it. Results are
+-- not found only as all that is waited for is asked for again.
+memory.flush()
+workers = two()
+c = tuner()
+c.look_after = function() end
+lost = false
+assert(times_of(serve(c, workers, function(n)
+  if n < 7 or lost then return end
+  lost, c.after = true, "99999-0"
+  c.link:close()
+end)) == expected and c.after ~= "99999-0")
+
 -- a tuner dies in the middle; another takes what came and asks for the rest
 memory.flush()
 workers = {a = worker "a"}
@@ -381,18 +394,80 @@ for text, pattern in pairs {
   fails(pattern, server.call, server, "GET", "k")
   fails(pattern, server.all, server, {{"GET", "k"}})
 end
-for key, command in pairs {k3 = {"EVAL", "return 1", 1, "k3"}, k4 = {"XGROUP", "CREATE", "k4", "g", "0"},
-                           k5 = {"XREADGROUP", "GROUP", "g", "w", "STREAMS", "k5", "k6", ">", ">"}} do
+for key, command in pairs {k3 = {"EVAL", "return 1", 1, "k3", "a"}, ["k1 or k2"] = {"EVAL", "return 1", 2, "k1", "k2"},
+                           k4 = {"XGROUP", "CREATE", "k4", "g", "0"},
+                           ["k5 or k6"] = {"XREADGROUP", "GROUP", "g", "w", "STREAMS", "k5", "k6", ">", ">"}} do
   answer = "WRONGTYPE Operation"
   fails("0: " .. key .. ": WRONGTYPE", server.all, server, {command})
 end
 answer, server.patience = "LOADING Redis is loading", 0.01
 fails("no Redis answers there: LOADING", server.call, server, "GET", "k")
+answer = "NOREPLICAS Not enough"
+fails("no Redis answers there: NOREPLICAS", server.call, server, "GET", "k")
+answer = "LOADING Redis is loading"
 -- one that greets and answers nothing is given up as soon as one that is not there
 local began = ms.clock()
 fails("no Redis answers there: LOADING", link.open, "redis://memory")
 assert(ms.clock() - began < 60)
 answer = nil
+-- A server that accepts no more connections is waited for, as one that is not there.
+function ms.redis()
+  local redis = memory.connect()
+  function redis.ask() return {{error = "ERR max number of clients reached"}} end
+  return redis
+end
+fails("no Redis answers there: ERR max number of clients reached; raise its maxclients", link.open, "redis://memory")
+function ms.redis()
+  local redis = memory.connect()
+  local ask = redis.ask
+  function redis.ask(self, seconds, commands, ...)
+    if commands[1][1] == answer then return {{error = "NOPERM no " .. answer}} end
+    return ask(self, seconds, commands, ...)
+  end
+  return redis
+end
+-- Who may not keep its leases, or ask for what others hold, ends, and says so: others would take what it works on.
+for command, act in pairs {
+  XCLAIM = function(each) each.queue:keep("w", {["1-0"] = {stream = each.queue:key "jobs"}}) end,
+  XAUTOCLAIM = function(each) each.queue:claim("w", 1) end,
+  XPENDING = function(each) each.queue:recover("w", {}) end,
+} do
+  local each = worker(command)
+  answer = command
+  fails("0: NOPERM no " .. command .. "$", act, each)
+  if command == "XPENDING" then
+    fails("0: NOPERM no XPENDING$", status.of, "redis://memory")
+    fails("0: NOPERM no XPENDING$", each.queue.release, each.queue, "w")
+  end
+  answer = nil
+  each:close()
+end
+-- What the server has lost is no refusal.
+do
+  local lost_all = Queue.known(link.open "redis://memory", "0000000000000000", c.queue)
+  lost_all:keep("w", {["1-0"] = {stream = lost_all:key "jobs"}})
+  assert(#lost_all:claim("w", 1) == 0 and #lost_all:recover("w", {}) == 0 and lost_all:release "w" == 0
+         and lost_all:held() == 0)
+end
+ms.redis = memory.connect
+-- It is said that a server is gone, once, and that it is back.
+do
+  local told, gone, said_after = {}, false, link.SAID
+  function ms.redis()
+    if gone then return nil, "the network is cut" end
+    return memory.connect()
+  end
+  local each = link.open "redis://memory"
+  each.tell = function(text)
+    told[#told + 1] = text
+    gone = false
+  end
+  each.redis.is_open, gone, link.SAID = function() return false end, true, 0.02
+  assert(each:call "PING" == "PONG" and #told == 2 and told[2] == "redis://memory:6379/0: it answers again"
+         and told[1]:find "0: no Redis answers there for 0 s: the network is cut; it is waited for, 120 s at most$",
+         told[1])
+  ms.redis, link.SAID = memory.connect, said_after
+end
 -- what fails as a worker reads a job's workload is the server's fault: the worker ends, and the job is others'
 local reading = worker "reading"
 c.queue:submit {job {name = "left", workload = "2222222222222222"}}
@@ -597,7 +672,7 @@ function limits.for_tuning(before_each)
     for _ = 1, 3 do
       before_each()
       takes(8)
-      assert(is_alive "b" and c.link:call("GET", measuring.holder) == "b")
+      assert(is_alive "b" and c.link:call("GET", measuring.holder) == measuring.identity)
     end
     return {name = "L1", of = "bytes", seconds = 1}
   end
@@ -616,7 +691,7 @@ assert(not is_alive "b" and not c.link:call("GET", measuring.holder))
 c.link:call("SET", measuring.holder, "another")
 measuring:be_silent() -- who has the device meanwhile keeps it
 assert(is_alive "b" and c.link:call("GET", measuring.holder) == "another")
-fails("worker another times on this device now", measuring.hold_device, measuring)
+fails("worker another times on this device now", measuring.hold_own, measuring)
 ms.clock, limits.for_tuning, measuring.queue.keep = real_clock, for_tuning, nil
 measuring.simulate, measuring.roofline, measuring.held = 0.001, nil, {}
 -- each thing is measured after one such sign of life
@@ -813,9 +888,34 @@ assert(measure() > 1e8 and measure() > 1e8)
 
 -- ---- Other versions, other names
 memory.flush()
+local function is_there(name)
+  for _, each in ipairs(w.queue:who "workers") do if each.name == name then return each.alive end end
+  return false
+end
 w = worker "w"
-w.link:call("SET", w.queue:key("alive", "workers", "w"), "another")
+assert(w.link:call("GET", w.own_name) == w.identity and memory.expires(w.own_name))
+w.link:call("SET", w.own_name, "w 0123456789abcdef")
 fails("a worker named w is there", worker, "w")
+w.link:call("SET", w.own_name, w.identity, "PX", 50)
+w:step()
+ms.sleep(0.1)
+w.said = -math.huge
+w:step() -- which takes it again, as nobody has
+-- One that was stopped for longer than a lease, while another took its name: it ends, and leaves alone what is the
+-- other's by now. So does one that finds its device taken by a process of the same name.
+ms.sleep(Queue.lease + 0.05)
+local heir = worker "w"
+heir:step()
+w.said = -math.huge
+fails("another worker is named w now, since this one said nothing for longer than 0.3 s", w.step, w)
+assert(w:close() == 0 and is_there "w" and heir.link:call("GET", heir.own_name) == heir.identity)
+heir.said = -math.huge
+heir:step()
+heir.holder = "msched:holder:test"
+heir.link:call("SET", heir.holder, "w 0123456789abcdef")
+fails("worker w times on this device now, since", heir.hold_own, heir)
+assert(heir:close() == 0 and not is_there "w" and not heir.link:call("GET", heir.own_name))
+w = worker "w"
 fails("a name has up to 100", worker, "a b")
 w.queue.versions, w.queue.id = "msched 9.9, LLVM 99", Queue.id_of(w.device, "msched 9.9, LLVM 99")
 w.queue:make()

@@ -157,6 +157,34 @@ wait $pid
 [ $? = 143 ] || fail "two signals do not end a worker: $(cat "$work/stuck")"
 kill -CONT "$redis"
 
+# One that is stopped for longer than a lease, while another takes its name: it ends as it goes on, and the other stays.
+worker same 0.01
+stopped=$pid
+kill -STOP $stopped
+MSCHED_FLEET_SIMULATE=0.01 "$msched" worker $url --name same >"$work/heir" 2>&1 &
+heir=$!
+others="$others $heir"
+until grep -q "serves" "$work/heir" 2>/dev/null; do sleep 0.02; done
+kill -CONT $stopped
+wait $stopped
+[ $? = 1 ] || fail "a worker that lost its name goes on: $(cat "$work/same")"
+grep -q ': another worker is named same now, since this one said nothing for longer than 0.5 s$' "$work/same" || fail "it says: $(cat "$work/same")"
+"$msched" fleet $url | grep -q ' same .* works$' || fail "the other is gone, too: $("$msched" fleet $url)"
+kill -TERM $heir
+wait $heir || fail "the other: $(cat "$work/heir")"
+
+# A user who may not keep leases, or claim what the dead held: a worker ends by one message, as others would take what it
+# works on.
+for command in xclaim xautoclaim xpending; do
+  redis-cli -p $port acl setuser lacking on '>secret' '~*' '&*' +@all "-$command" >/dev/null
+  "$msched" tune "$root/lua/examples/gemm.lua" --trials 4 --policy random --fleet $url --db "$work/$command.db" -- 16 16 24 >"$work/out" 2>&1 &
+  tuner=$!
+  MSCHED_FLEET_SIMULATE=1000 one_message "a user without $command" "^msched worker: $url/0: NOPERM .*'$command'" "$msched" worker redis://lacking:secret@127.0.0.1:$port --name lacking
+  kill -9 $tuner
+  wait $tuner 2>/dev/null
+done
+redis-cli -p $port acl deluser lacking >/dev/null
+
 # A server whose memory is full, or that is another's copy: one message each. A worker that works ends by it.
 worker full 0.01
 redis-cli -p $port config set maxmemory 1 >/dev/null
