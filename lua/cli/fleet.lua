@@ -57,9 +57,27 @@ local function json_of(q)
           workers = people(q.workers), tuners = people(q.tuners), poisoned = q.poisoned, poison = poison}
 end
 
+-- What was forgotten, a line a queue, or an object.
+local function forget(status, url, as_json)
+  for _, q in ipairs(status.forget(url)) do
+    if as_json then
+      cli.put_json {queue = q.id, device = q.device, versions = q.versions, forgotten = q.is_whole, workers = q.workers,
+                    tuners = q.tuners, poisoned = q.poisoned, waiting = q.jobs}
+    else
+      local what = {cli.count_text(q.workers, "worker"), cli.count_text(q.tuners, "tuner"),
+                    cli.count_text(q.poisoned, "poisoned job")}
+      if q.is_whole then what[4] = cli.count_text(q.jobs, "job") .. ", and the queue, in which nobody lives" end
+      cli.print(string.format("%s, of %s: forgot %s", q.device, q.versions, table.concat(what, ", ")))
+    end
+  end
+  return cli.DONE
+end
+
 function fleet.fleet(options, words)
   local status = ms.load "search.fleet.status"
-  local list = status.of(one_url(words, "the server of the fleet"))
+  local url = one_url(words, "the server of the fleet")
+  if options.forget then return forget(status, url, options.json) end
+  local list = status.of(url)
   if options.json then
     for _, q in ipairs(list) do cli.put_json(json_of(q)) end
   else

@@ -371,6 +371,37 @@ function Queue:tidy()
   end
 end
 
+-- Forgets what nobody needs: workers and tuners that are dead, what was poison, whose jobs may be sent again then, and
+-- whom tuners do not trust. Where none lives it forgets the queue: what waits in it, too. Gives {is_whole =, workers =,
+-- tuners =, poisoned =, jobs =}, how many of each.
+function Queue:forget()
+  local poison = self.link:call("HGETALL", self:key "poison")
+  local count, alive, commands = {poisoned = #poison // 2, jobs = self.link:call("XLEN", self:key "jobs")}, 0, {}
+  local function add(...) commands[#commands + 1] = {...} end
+  for i = 1, #poison - 1, 2 do add("DEL", self:key("result", poison[i])) end
+  add("DEL", self:key "poison", self:key "liars")
+  for _, kind in ipairs {"workers", "tuners"} do
+    count[kind] = 0
+    for _, about in ipairs(self:who(kind)) do
+      if about.alive then alive = alive + 1
+      else
+        count[kind] = count[kind] + 1
+        add("HDEL", self:key(kind), about.name)
+        add("DEL", self:key("to", about.name), self:key("reply", about.name))
+      end
+    end
+  end
+  count.is_whole = alive == 0
+  if count.is_whole then
+    add("DEL", self:key "jobs", self:key "open", self:key "workers", self:key "tuners", self:key "rates")
+    add("HDEL", "msched:queues", self.id)
+  else
+    count.jobs = 0
+  end
+  by_parts(commands, function(part) return self.link:all(part) end)
+  return count
+end
+
 -- Workers or tuners, in the order of names, with alive = whether they live.
 function Queue:who(kind)
   local reply, list, keys = self.link:call("HGETALL", self:key(kind)), {}, {}

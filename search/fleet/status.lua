@@ -3,12 +3,14 @@ local check, link, Queue = msched.load "search.fleet.check", msched.load "search
   msched.load "search.fleet.queue"
 local status = {}
 
-local SHOWN = 20 -- poisoned jobs of a queue
+local SHOWN, LONGEST = 20, 400 -- poisoned jobs of a queue; bytes of a stranger's text
 local PATIENCE = 5 -- seconds that a server may be gone: somebody waits
 
 local function poison_of(queue)
   local reply, list = queue.link:call("HGETALL", queue:key "poison"), {}
-  for i = 1, math.min(#reply, 2 * SHOWN) - 1, 2 do list[#list + 1] = {job = reply[i], why = reply[i + 1]} end
+  for i = 1, math.min(#reply, 2 * SHOWN) - 1, 2 do
+    list[#list + 1] = {job = reply[i]:sub(1, LONGEST), why = reply[i + 1]:sub(1, LONGEST)}
+  end
   table.sort(list, function(a, b) return a.job < b.job end)
   return list, #reply // 2
 end
@@ -67,6 +69,17 @@ function status.lines(list)
   for _, q in ipairs(list) do add_queue(lines, q) end
   if #list == 0 then lines[1] = "no queue: no worker and no tuner has been there" end
   return lines
+end
+
+-- Forgets, in each queue, what nobody needs. Gives {id, device, versions, and what Queue:forget gives} of each.
+function status.forget(url)
+  local server, list = link.open(url, PATIENCE), {}
+  for i, about in ipairs(Queue.list(server)) do
+    list[i] = Queue.known(server, about.id, about):forget()
+    list[i].id, list[i].device, list[i].versions = about.id, about.device, about.versions
+  end
+  server:close()
+  return list
 end
 
 function status.of(url)

@@ -929,6 +929,35 @@ worker "x"
 assert(#said == 1 and said[1]:find "t9 is of msched 9.9, LLVM 99, which this worker, of msched .*, does not serve",
        said[1])
 
+-- What nobody needs is forgotten: who is dead, what was poison, whom tuners did not trust; and, where nobody lives, the
+-- queue and what waits in it.
+memory.flush()
+workers, c = two(), tuner()
+task = c:add(func)
+workers.a.queue:poison({name = "p.q", at = "9-0", stream = c.queue:key "jobs"}, "a", "three deaths")
+ms.load "search.fleet.check".tell_liar(c.queue, "a", "a liar")
+live = Queue.open(link.open "redis://memory", w.device, "msched 9.9, LLVM 99")
+live:make_group(live:key("to", "gone"))
+local dead = workers.a:about()
+dead.name = "gone"
+for _, each in ipairs {c.queue, live} do
+  each.link:call("HSET", each:key "workers", "gone", codec.write_worker(dead))
+  each.link:call("HSET", each:key "tuners", "gone", codec.write_worker(dead))
+end
+live:submit {{name = "waits", bytes = "garbage"}, {name = "too", bytes = "garbage"}}
+assert(c.queue:results({"p.q"})[1] and #status.of("redis://memory") == 2)
+local forgotten = {}
+for _, each in ipairs(status.forget "redis://memory") do forgotten[each.id] = each end
+local own_, other_ = forgotten[c.queue.id], forgotten[live.id]
+assert(not own_.is_whole and own_.workers == 1 and own_.tuners == 1 and own_.poisoned == 1 and own_.jobs == 0)
+assert(other_.is_whole and other_.workers == 1 and other_.tuners == 1 and other_.poisoned == 0 and other_.jobs == 2)
+list = status.of "redis://memory"
+assert(#list == 1 and #list[1].workers == 2 and list[1].poisoned == 0 and not list[1].workers[1].liar
+       and not c.queue:results({"p.q"})[1] and memory.holds(c.queue:key "jobs"))
+for _, key in ipairs {"jobs", "open", "workers", "tuners"} do assert(not memory.holds(live:key(key)), key) end
+assert(not memory.holds(live:key("to", "gone")))
+assert(times_of(serve(c, workers)) == expected) -- those that live go on
+
 -- nobody there: it is said, once
 memory.flush()
 c = tuner()

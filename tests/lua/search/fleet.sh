@@ -106,6 +106,16 @@ results_of "$work/plain.db" >"$work/expected"
 grep -q ' one  *[1-9][0-9]* .* works' "$work/out" || fail "no worker is shown: $(cat "$work/out")"
 "$msched" fleet $url --json | grep -q '"workers":\[{.*"name":"one"' || fail "fleet --json: $("$msched" fleet $url --json)"
 
+# What nobody needs is forgotten, and who lives is not.
+worker gone 0.005
+kill -9 "$pid"
+wait "$pid" 2>/dev/null
+sleep 0.6 # its lease
+[ "$("$msched" fleet $url --forget | sed 's/^.*: //')" = "forgot 1 worker, 0 tuners, 0 poisoned jobs" ] || fail "it is not forgotten: $("$msched" fleet $url)"
+"$msched" fleet $url >"$work/out"
+grep -q ' gone ' "$work/out" && fail "a dead worker is still there: $(cat "$work/out")"
+grep -q ' two .* works' "$work/out" || fail "a live worker was forgotten: $(cat "$work/out")"
+
 # A worker and the tuner are killed in the middle; the same command goes on: the records are the same. (The server
 # is another: what the first has would hide what is lost.)
 kill $others 2>/dev/null
@@ -113,6 +123,8 @@ for pid in $others; do wait "$pid" 2>/dev/null; done
 kill $server
 wait $server 2>/dev/null
 others='' && start && url=redis://127.0.0.1:$port
+"$msched" fleet $url --forget --json >"$work/out" || fail "fleet --forget: $(cat "$work/out")"
+[ ! -s "$work/out" ] || fail "something is forgotten where nothing was: $(cat "$work/out")"
 worker three 0.03
 three=$pid
 worker four 0.03
@@ -173,8 +185,8 @@ grep -q ': another worker is named same now, since this one said nothing for lon
 kill -TERM $heir
 wait $heir || fail "the other: $(cat "$work/heir")"
 
-# A user who may not keep leases, or claim what the dead held: a worker ends by one message, as others would take what it
-# works on.
+# A user who may not keep leases, or claim what the dead held: a worker ends by one message, as others would take what
+# it works on.
 for command in xclaim xautoclaim xpending; do
   redis-cli -p $port acl setuser lacking on '>secret' '~*' '&*' +@all "-$command" >/dev/null
   "$msched" tune "$root/lua/examples/gemm.lua" --trials 4 --policy random --fleet $url --db "$work/$command.db" -- 16 16 24 >"$work/out" 2>&1 &

@@ -9,6 +9,7 @@ function memory.flush() data, expires, clock = {}, {}, 0 end
 memory.flush()
 
 function memory.expires(key) return expires[key] end
+function memory.holds(key) return data[key] ~= nil end
 
 local function now_ms() return math.floor(ms.clock() * 1000) end
 local function at(key)
