@@ -50,6 +50,6 @@ for records; do
   timed "db merge" "$msched" db merge s.db --db merged.db
   rm -f lines imported.db* merged.db*
   sync # what the commands above wrote is not what commits wait for
-  "$fill" commit s.db bare.db 300 | sed 's/^/  /'
+  "$fill" commit s.db bare.db 2000 | sed 's/^/  /'
   rm -f bare.db*
 done
