@@ -1,4 +1,5 @@
--- Trees of ai.onnx.ml: ensembles whose leaves are added up. All trees are walked a level at a time.
+-- Trees of ai.onnx.ml: ensembles whose leaves are added up. Of each row and tree a node is kept, that goes to its child
+-- as often as the deepest tree has levels: one loop, so that deep trees are no longer functions than shallow ones.
 local ms = msched
 local te, common = ms.te, ms.load "lua.net.common"
 local scores = ms.load "lua.net.operators.scores"
@@ -11,23 +12,29 @@ local TESTS = {BRANCH_LEQ = te.le, BRANCH_LT = te.lt, BRANCH_GTE = te.ge, BRANCH
                BRANCH_NEQ = te.ne}
 local MODES = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"}
 
-local MOST_DEEP = 64 -- levels
-
--- The level of the deepest leaf; a path that is longer than there are nodes is a cycle.
+-- The level of the deepest leaf, by walking each node once: a child that is entered and not left yet closes a cycle.
 local function depth_of(n, t)
-  local depth, level = 0, t.roots
-  while true do
-    local below, seen = {}, {}
-    for _, at in ipairs(level) do
-      for _, child in ipairs(t.mode[at + 1] ~= 0 and {t.yes[at + 1], t.no[at + 1]} or {}) do
-        if not seen[child] then seen[child], below[#below + 1] = true, child end
+  local height, deepest = {}, 0 -- of nodes that are left; -1: entered
+  for _, root in ipairs(t.roots) do
+    local path = {root}
+    while #path > 0 do
+      local at = path[#path]
+      local children = t.mode[at + 1] ~= 0 and {t.yes[at + 1], t.no[at + 1]} or {}
+      local own, next_child = 0, nil
+      for _, child in ipairs(children) do
+        if not height[child] then next_child = next_child or child
+        else own = math.max(own, height[child] + 1) end
       end
+      if next_child and not height[at] then height[at] = -1 end
+      for _, child in ipairs(children) do
+        if height[child] == -1 or child == at then n:fail "its nodes are no trees" end
+      end
+      if next_child then path[#path + 1] = next_child
+      else height[at], path[#path] = own, nil end
     end
-    if #below == 0 then return depth end
-    depth, level = depth + 1, below
-    if depth >= #t.mode then n:fail "its nodes are no trees" end
-    if depth > MOST_DEEP then n:fail("trees of more than %d levels are deeper than are walked", MOST_DEEP) end
+    deepest = math.max(deepest, height[root])
   end
+  return deepest
 end
 
 -- The nodes of all trees as lists: {feature, value, yes, no, mode, missing, roots, depth, place}; the children are
@@ -85,24 +92,27 @@ local function leaves_of(n, t)
   local tracked
   for _, flag in ipairs(t.missing) do tracked = tracked or flag ~= 0 end
   local missing = tracked and table_of(n, "int32", t.missing) or nil
-  local root = table_of(n, "int32", t.roots)
-  local node = compute({shape[1], #t.roots}, "int32", function(i) return root[{i[2]}] end)
-  for _ = 1, t.depth do
-    local before = node
-    node = compute(before.shape, "int32", function(i)
-      local k = within(before[i], #t.yes)
-      local x = scores.number(at(i[1], within(feature[{k}], shape[2])), own_type)
-      local is
-      for _, m in ipairs(list) do
-        local own = TESTS[MODES[m]](x, value[{k}])
-        if mode then own = te.all(own, te.eq(mode[{k}], m)) end
-        is = is and te.any(is, own) or own
-      end
-      if missing then is = te.any(is, te.all(te.ne(x, x), te.ne(missing[{k}], 0))) end
-      return te.select(is, yes[{k}], no[{k}])
-    end)
+  local root, here = table_of(n, "int32", t.roots)
+  local function below(node)
+    local k = within(node, #t.yes)
+    local x = scores.number(at(here[1], within(feature[{k}], shape[2])), own_type)
+    local is
+    for _, m in ipairs(list) do
+      local own = TESTS[MODES[m]](x, value[{k}])
+      if mode then own = te.all(own, te.eq(mode[{k}], m)) end
+      is = is and te.any(is, own) or own
+    end
+    if missing then is = te.any(is, te.all(te.ne(x, x), te.ne(missing[{k}], 0))) end
+    return te.select(is, yes[{k}], no[{k}])
   end
-  return node
+  local walk = te.reducer(function(node, first) return below(te.select(te.lt(node, 0), first, node)) end,
+                          function() return te.const(-1, "int32") end, "walk")
+  local function first(i)
+    here = i
+    return root[{i[2]}]
+  end
+  if t.depth == 0 then return compute({shape[1], #t.roots}, "int32", first) end
+  return reduce({shape[1], #t.roots}, {t.depth}, walk, first)
 end
 
 -- What trees give together, by name: the reducer, and the weight of a leaf that has none for a result.

@@ -492,6 +492,27 @@ ml("TreeEnsembleClassifier", {f32({1, 1}, {1})}, {i64({1}, {8}), f32({1, 2}, {-9
    trees_with("class", {1, 1, 1}, {classlabels_int64s = {7, 8}}))
 ml("TreeEnsembleRegressor", {f32({2, 1}, {1, 2})}, {f32({2, 2}, {0.5, 0, 0.5, 20})},
    trees_with("target", {0, 1, 0}, {n_targets = 2, aggregate_function = "MIN"}))
+-- A list of 300 nodes, each of which asks for one number: one loop, however deep; without any node that asks, none.
+local function list_of(many)
+  local a = {n_targets = 1}
+  for _, name in ipairs {"nodeids", "treeids", "featureids", "values", "modes", "truenodeids", "falsenodeids"} do
+    a["nodes_" .. name] = {}
+  end
+  for _, name in ipairs {"nodeids", "treeids", "ids", "weights"} do a["target_" .. name] = {} end
+  for k = 0, 2 * many do
+    local asks = k % 2 == 0 and k < 2 * many
+    local function add(name, x) table.insert(a[name], x) end
+    add("nodes_nodeids", k) add("nodes_treeids", 0) add("nodes_featureids", 0) add("nodes_values", k / 2)
+    add("nodes_modes", asks and "BRANCH_EQ" or "LEAF")
+    add("nodes_truenodeids", asks and k + 1 or 0) add("nodes_falsenodeids", asks and k + 2 or 0)
+    if not asks then
+      add("target_nodeids", k) add("target_treeids", 0) add("target_ids", 0) add("target_weights", k + 0.5)
+    end
+  end
+  return a
+end
+ml("TreeEnsembleRegressor", {f32({4, 1}, {299, 0, 7.5, 150})}, {f32({4, 1}, {599.5, 1.5, 600.5, 301.5})}, list_of(300))
+ml("TreeEnsembleRegressor", {f32({2, 1}, {1, 2})}, {f32({2, 1}, {0.5, 0.5})}, list_of(0))
 
 -- Leaves in a list of their own: at most 1; else whether it is 2 or 3. The second tree begins with the latter.
 local function leaves_with(more)
