@@ -115,6 +115,7 @@ struct access {
 };
 typedef bool rewrite_access(struct tir *ir, void *data, struct access *access);
 void lower_rewrite(struct tir *ir, tir_stmt top, rewrite_access *rewrite, void *data);
+void lower_rewrite_stmt(struct tir *ir, tir_stmt s, rewrite_access *rewrite, void *data); /* not what is below it */
 /* The expression without the choices in it (if_then_else) whose conditions are certain. */
 tir_expr lower_decide_choices(struct tir *ir, tir_expr e);
 /* A condition without the parts of its conjunction that are among the known; the same of conditions of choices. */
@@ -140,6 +141,20 @@ tir_expr lower_with_named(struct tir *ir, struct lower_named n, tir_expr body);
  * runs. */
 typedef void visit_access(struct tir *ir, void *data, tir_stmt s, const struct access *access, bool writes);
 void lower_visit(struct tir *ir, tir_stmt top, visit_access *visit, void *data);
+void lower_visit_stmt(struct tir *ir, tir_stmt s, visit_access *visit, void *data); /* not what is below it */
+/* Of each buffer a list of the statements below `top` that name it themselves, in order: they load or store elements,
+ * use its pointer, or are blocks that view it or have regions of it. at[first[buffer]], and on by `next` until 0. A
+ * function may have thousands of buffers: a pass that asks for each walks the function once. */
+struct lower_users {
+  uint32_t *first, *last;
+  struct lower_user {
+    tir_stmt s;
+    uint32_t next;
+  } * at;
+  uint32_t count;
+};
+struct lower_users lower_find_users(const struct tir *ir, tir_stmt top); /* lower_free_users */
+void lower_free_users(struct lower_users *users);
 /* Whether an expression of statement s or one below it uses the buffer. */
 bool lower_uses_buffer(const struct tir *ir, tir_stmt s, tir_buffer buffer);
 /* A byte a buffer: 1 where its memory may be touched by other names, views and calls with pointers to it. free() it. */

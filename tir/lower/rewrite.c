@@ -123,43 +123,50 @@ static void rewrite_range(struct rewriting *r, tir_loop loop) {
   tir_set_loop_range(r->ir, loop, min, rewrite_whole(r, n.loop.extent));
 }
 
-static void rewrite_all(struct rewriting *r, tir_stmt top) {
+static void rewrite_stmt(struct rewriting *r, tir_stmt s) {
   struct tir *ir = r->ir;
-  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
-    tir_expr made;
-    switch (tir_stmt_at(ir, s)->kind) {
-    case TIR_STORE: rewrite_store(r, s); break;
-    case TIR_LOOP: rewrite_range(r, s); break;
-    case TIR_IF:
-    case TIR_WHILE:
-    case TIR_ASSERT:
-      made = rewrite_whole(r, tir_stmt_at(ir, s)->test.condition);
-      tir_stmt_at(ir, s)->test.condition = made;
-      break;
-    case TIR_BIND:
-      made = rewrite_whole(r, tir_as(ir, s, TIR_BIND)->bind.value);
-      tir_as(ir, s, TIR_BIND)->bind.value = made;
-      break;
-    case TIR_EVALUATE:
-      made = rewrite_whole(r, tir_as(ir, s, TIR_EVALUATE)->evaluate.value);
-      tir_as(ir, s, TIR_EVALUATE)->evaluate.value = made;
-      break;
-    case TIR_ATTR:
-      made = rewrite_whole(r, tir_as(ir, s, TIR_ATTR)->attr.value);
-      tir_as(ir, s, TIR_ATTR)->attr.value = made;
-      break;
-    case TIR_DECLARE: /* a view may begin at an element of what is rewritten */
-      made = rewrite_whole(r, tir_buffer_at(ir, tir_stmt_at(ir, s)->alloc.buffer)->data);
-      tir_buffer_at(ir, tir_stmt_at(ir, s)->alloc.buffer)->data = made;
-      break;
-    default: break;
-    }
+  tir_expr made;
+  switch (tir_stmt_at(ir, s)->kind) {
+  case TIR_STORE: rewrite_store(r, s); break;
+  case TIR_LOOP: rewrite_range(r, s); break;
+  case TIR_IF:
+  case TIR_WHILE:
+  case TIR_ASSERT:
+    made = rewrite_whole(r, tir_stmt_at(ir, s)->test.condition);
+    tir_stmt_at(ir, s)->test.condition = made;
+    break;
+  case TIR_BIND:
+    made = rewrite_whole(r, tir_as(ir, s, TIR_BIND)->bind.value);
+    tir_as(ir, s, TIR_BIND)->bind.value = made;
+    break;
+  case TIR_EVALUATE:
+    made = rewrite_whole(r, tir_as(ir, s, TIR_EVALUATE)->evaluate.value);
+    tir_as(ir, s, TIR_EVALUATE)->evaluate.value = made;
+    break;
+  case TIR_ATTR:
+    made = rewrite_whole(r, tir_as(ir, s, TIR_ATTR)->attr.value);
+    tir_as(ir, s, TIR_ATTR)->attr.value = made;
+    break;
+  case TIR_DECLARE: /* a view may begin at an element of what is rewritten */
+    made = rewrite_whole(r, tir_buffer_at(ir, tir_stmt_at(ir, s)->alloc.buffer)->data);
+    tir_buffer_at(ir, tir_stmt_at(ir, s)->alloc.buffer)->data = made;
+    break;
+  default: break;
   }
+}
+
+static void rewrite_all(struct rewriting *r, tir_stmt top) {
+  for (tir_stmt s = top; s; s = tir_next(r->ir, s, top)) rewrite_stmt(r, s);
 }
 
 void lower_rewrite(struct tir *ir, tir_stmt top, rewrite_access *rewrite, void *data) {
   struct rewriting r = of_accesses(ir, rewrite, data);
   rewrite_all(&r, top);
+}
+
+void lower_rewrite_stmt(struct tir *ir, tir_stmt s, rewrite_access *rewrite, void *data) {
+  struct rewriting r = of_accesses(ir, rewrite, data);
+  rewrite_stmt(&r, s);
 }
 
 void lower_map(struct tir *ir, tir_stmt top, uint32_t flags, map_node *map, void *data) {
@@ -220,22 +227,93 @@ static void visit_place(struct visiting *v, tir_block block) {
     tir_walk_expr(ir, tir_as(ir, block, TIR_BLOCK)->block.predicate, visit_load, v);
 }
 
+void lower_visit_stmt(struct tir *ir, tir_stmt s, visit_access *visit, void *data) {
+  struct visiting v = {ir, visit, data, s};
+  if (tir_is(ir, s, TIR_BLOCK)) visit_place(&v, s);
+  tir_expr all[4];
+  uint32_t count = tir_stmt_exprs(ir, s, all);
+  for (uint32_t i = 0; i < count; i++) tir_walk_expr(ir, all[i], visit_load, &v);
+  if (!tir_is(ir, s, TIR_STORE)) return;
+  struct tir_stmt_node n = *tir_stmt_at(ir, s);
+  struct access a = {.buffer = n.store.buffer, .count = tir_buffer_at(ir, n.store.buffer)->rank};
+  for (uint32_t i = 0; i < a.count; i++) {
+    a.indices[i] = ir->operands.at[n.store.indices + i];
+    tir_walk_expr(ir, a.indices[i], visit_load, &v);
+  }
+  visit(ir, data, s, &a, true);
+}
+
 void lower_visit(struct tir *ir, tir_stmt top, visit_access *visit, void *data) {
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) lower_visit_stmt(ir, s, visit, data);
+}
+
+/* ---- Who names a buffer ---- */
+
+struct naming {
+  const struct tir *ir;
+  struct lower_users *users;
+  tir_stmt s;
+  uint32_t most;
+};
+
+static void note_user(struct naming *n, tir_buffer buffer) {
+  struct lower_users *u = n->users;
+  uint32_t last = u->last[buffer];
+  if (last && u->at[last].s == n->s) return;
+  if (u->count == n->most) {
+    n->most *= 2;
+    u->at = realloc(u->at, n->most * sizeof *u->at);
+    if (!u->at) abort();
+  }
+  u->at[u->count] = (struct lower_user){n->s, 0};
+  *(last ? &u->at[last].next : &u->first[buffer]) = u->count;
+  u->last[buffer] = u->count++;
+}
+
+static bool note_named(void *data, tir_expr e) {
+  struct naming *n = data;
+  const struct tir_expr_node *node = tir_at(n->ir, e);
+  if (node->kind == TIR_LOAD || node->kind == TIR_DATA) note_user(n, node->ref);
+  return node->flags & (TIR_HAS_LOAD | TIR_HAS_CALL | TIR_HAS_POINTER);
+}
+
+static void note_block(struct naming *n) {
+  const struct tir *ir = n->ir;
+  const struct tir_block_record *b = tir_block_at(ir, n->s);
+  for (uint32_t i = 0; i < b->iters.count; i++)
+    tir_walk_expr(ir, ir->iters.at[b->iters.first + i].binding, note_named, n);
+  tir_expr predicate = tir_stmt_at(ir, n->s)->block.predicate;
+  if (predicate) tir_walk_expr(ir, predicate, note_named, n);
+  for (uint32_t i = 0; i < b->matches.count; i++) note_user(n, ir->matches.at[b->matches.first + i].source.buffer);
+  for (uint32_t i = 0; i < b->reads.count; i++) note_user(n, ir->regions.at[b->reads.first + i].buffer);
+  for (uint32_t i = 0; i < b->writes.count; i++) note_user(n, ir->regions.at[b->writes.first + i].buffer);
+}
+
+struct lower_users lower_find_users(const struct tir *ir, tir_stmt top) {
+  struct lower_users users = {calloc(ir->buffers.count, sizeof *users.first),
+                              calloc(ir->buffers.count, sizeof *users.last), malloc(64 * sizeof *users.at), 1};
+  struct naming n = {ir, &users, TIR_NONE, 64};
+  if (!users.first || !users.last || !users.at) abort();
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
-    struct visiting v = {ir, visit, data, s};
-    if (tir_is(ir, s, TIR_BLOCK)) visit_place(&v, s);
     tir_expr all[4];
     uint32_t count = tir_stmt_exprs(ir, s, all);
-    for (uint32_t i = 0; i < count; i++) tir_walk_expr(ir, all[i], visit_load, &v);
+    n.s = s;
+    for (uint32_t i = 0; i < count; i++)
+      if (all[i]) tir_walk_expr(ir, all[i], note_named, &n);
+    if (tir_is(ir, s, TIR_BLOCK)) note_block(&n);
     if (!tir_is(ir, s, TIR_STORE)) continue;
-    struct tir_stmt_node n = *tir_stmt_at(ir, s);
-    struct access a = {.buffer = n.store.buffer, .count = tir_buffer_at(ir, n.store.buffer)->rank};
-    for (uint32_t i = 0; i < a.count; i++) {
-      a.indices[i] = ir->operands.at[n.store.indices + i];
-      tir_walk_expr(ir, a.indices[i], visit_load, &v);
-    }
-    visit(ir, data, s, &a, true);
+    tir_buffer buffer = tir_stmt_at(ir, s)->store.buffer;
+    note_user(&n, buffer);
+    for (uint32_t i = 0; i < tir_buffer_at(ir, buffer)->rank; i++)
+      tir_walk_expr(ir, ir->operands.at[tir_stmt_at(ir, s)->store.indices + i], note_named, &n);
   }
+  return users;
+}
+
+void lower_free_users(struct lower_users *users) {
+  free(users->first);
+  free(users->last);
+  free(users->at);
 }
 
 static bool views_buffer(const struct tir *ir, tir_stmt s, tir_buffer buffer) {

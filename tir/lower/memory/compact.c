@@ -144,16 +144,19 @@ static void pad_rows(struct compaction *c, tir_block block, tir_expr *shape, uin
 
 /* ---- */
 
-static void compact_one(struct lowering *low, tir_stmt alloc) {
+/* users: where there are no blocks. NULL: all that is in the allocation's list is looked at. */
+static void compact_one(struct lowering *low, tir_stmt alloc, const struct lower_users *users) {
   struct tir *ir = low->ir;
   struct compaction c = {ir, tir_stmt_at(ir, alloc)->alloc.buffer, alloc, {{0}}, {{0}}};
   assert(tir_is(ir, alloc, TIR_ALLOC) && tir_buffer_at(ir, c.buffer)->where == alloc);
   uint32_t rank = tir_buffer_at(ir, c.buffer)->rank;
   if (rank > TIR_MOST_RANK || tir_buffer_at(ir, c.buffer)->data || tir_buffer_at(ir, c.buffer)->strides.count) return;
   tir_stmt scope = tir_stmt_at(ir, alloc)->parent;
-  lower_visit(ir, scope, widen_by_access, &c);
-  for (tir_stmt s = scope; s; s = tir_next(ir, s, scope))
+  if (!users) lower_visit(ir, scope, widen_by_access, &c);
+  for (tir_stmt s = scope; s && !users; s = tir_next(ir, s, scope))
     if (tir_is(ir, s, TIR_BLOCK)) widen_by_match(&c, s);
+  for (uint32_t u = users ? users->first[c.buffer] : 0; u; u = users->at[u].next)
+    lower_visit_stmt(ir, users->at[u].s, widen_by_access, &c);
   tir_expr shape[TIR_MOST_RANK];
   for (uint32_t i = 0; i < rank; i++) {
     shape[i] = ir->operands.at[tir_buffer_at(ir, c.buffer)->shape + i];
@@ -164,8 +167,10 @@ static void compact_one(struct lowering *low, tir_stmt alloc) {
     assert(c.touched[i].whole || extent >= 0);
     if (!c.touched[i].whole) shape[i] = tir_int(ir, tir_type_of(ir, shape[i]), extent);
   }
-  lower_rewrite(ir, scope, move_to_corner, &c);
-  for (tir_stmt s = scope; s; s = tir_next(ir, s, scope)) {
+  if (!users) lower_rewrite(ir, scope, move_to_corner, &c);
+  for (uint32_t u = users ? users->first[c.buffer] : 0; u; u = users->at[u].next)
+    lower_rewrite_stmt(ir, users->at[u].s, move_to_corner, &c);
+  for (tir_stmt s = scope; s && !users; s = tir_next(ir, s, scope)) {
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
     move_block(&c, s);
     pad_rows(&c, s, shape, rank);
@@ -194,7 +199,7 @@ void lower_compact_matched(struct lowering *low) {
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
     if (!tir_is(ir, s, TIR_ALLOC)) continue;
     tir_buffer buffer = tir_stmt_at(ir, s)->alloc.buffer;
-    if (matched[buffer] && !pointers[buffer]) compact_one(low, s);
+    if (matched[buffer] && !pointers[buffer]) compact_one(low, s, NULL);
   }
   free(matched);
   free(pointers);
@@ -202,8 +207,12 @@ void lower_compact_matched(struct lowering *low) {
 
 bool lower_compact(struct lowering *low) {
   uint8_t *pointers = lower_pointers(low->ir, low->body);
-  for (tir_stmt s = low->body; s; s = tir_next(low->ir, s, low->body))
-    if (tir_is(low->ir, s, TIR_ALLOC) && !pointers[tir_stmt_at(low->ir, s)->alloc.buffer]) compact_one(low, s);
+  struct lower_users users = lower_find_users(low->ir, low->body);
+  for (tir_stmt s = low->body; s; s = tir_next(low->ir, s, low->body)) {
+    assert(!tir_is(low->ir, s, TIR_BLOCK));
+    if (tir_is(low->ir, s, TIR_ALLOC) && !pointers[tir_stmt_at(low->ir, s)->alloc.buffer]) compact_one(low, s, &users);
+  }
+  lower_free_users(&users);
   free(pointers);
   return true;
 }

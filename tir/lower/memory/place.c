@@ -150,6 +150,7 @@ struct site {
   struct tir *ir;
   tir_buffer buffer;
   tir_stmt common, scope;
+  const struct lower_users *users;
   bool pointed; /* the statement that is looked at uses its pointer */
 };
 
@@ -178,17 +179,14 @@ static bool stores_to(const struct tir *ir, tir_block block, tir_buffer buffer) 
 }
 
 /* A block that views the buffer may write it through the view: it stores there, or declares what its calls write. */
-static void find_views(struct site *site) {
+static void find_views(struct site *site, tir_block block) {
   struct tir *ir = site->ir;
-  for (tir_stmt s = site->scope; s; s = tir_next(ir, s, site->scope)) {
-    if (!tir_is(ir, s, TIR_BLOCK)) continue;
-    struct tir_span matches = tir_block_at(ir, s)->matches;
-    for (uint32_t i = matches.first; i < matches.first + matches.count; i++) {
-      if (ir->matches.at[i].source.buffer != site->buffer) continue;
-      add_site(site, s);
-      bool declares = tir_region_of(ir, tir_block_at(ir, s)->writes, site->buffer);
-      if (declares || stores_to(ir, s, ir->matches.at[i].buffer)) add_writer(site, s);
-    }
+  struct tir_span matches = tir_block_at(ir, block)->matches;
+  for (uint32_t i = matches.first; i < matches.first + matches.count; i++) {
+    if (ir->matches.at[i].source.buffer != site->buffer) continue;
+    add_site(site, block);
+    bool declares = tir_region_of(ir, tir_block_at(ir, block)->writes, site->buffer);
+    if (declares || stores_to(ir, block, ir->matches.at[i].buffer)) add_writer(site, block);
   }
 }
 
@@ -200,17 +198,15 @@ static bool find_pointer(void *data, tir_expr e) {
 }
 
 /* A statement that uses the buffer's pointer, a view's declaration too, may write it. */
-static void find_pointers(struct site *site) {
+static void find_pointers(struct site *site, tir_stmt s) {
   struct tir *ir = site->ir;
-  for (tir_stmt s = site->scope; s; s = tir_next(ir, s, site->scope)) {
-    tir_expr all[4];
-    uint32_t count = tir_stmt_exprs(ir, s, all);
-    site->pointed = false;
-    for (uint32_t i = 0; i < count; i++) tir_walk_expr(ir, all[i], find_pointer, site);
-    if (!site->pointed) continue;
-    add_site(site, s);
-    add_writer(site, tir_parent_block(ir, s));
-  }
+  tir_expr all[4];
+  uint32_t count = tir_stmt_exprs(ir, s, all);
+  site->pointed = false;
+  for (uint32_t i = 0; i < count; i++) tir_walk_expr(ir, all[i], find_pointer, site);
+  if (!site->pointed) return;
+  add_site(site, s);
+  add_writer(site, tir_parent_block(ir, s));
 }
 
 /* Blocks that name the buffer in their regions see it, though what is in them may use another in its place. */
@@ -282,38 +278,38 @@ static tir_stmt list_around(const struct tir *ir, tir_block scope, tir_stmt at) 
   return at;
 }
 
-/* The statement, or one below it, uses the buffer, or is a block whose regions name it. */
-static bool sees(const struct tir *ir, tir_stmt s, tir_buffer buffer) {
-  uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers};
-  for (int i = 0; i < 2; i++)
-    for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next)
-      if (ir->uses.at[u].block == s || tir_is_below(ir, ir->uses.at[u].block, s)) return true;
-  return lower_uses_buffer(ir, s, buffer);
-}
-
-static tir_stmt first_in_list(const struct tir *ir, tir_stmt at, enum tir_list list, tir_buffer buffer) {
-  tir_stmt s = tir_stmt_at(ir, at)->first[list];
-  while (s && !sees(ir, s, buffer)) s = tir_stmt_at(ir, s)->next;
-  return s;
+/* The first of the list's statements that names the buffer, or has one below it that does. */
+static tir_stmt first_in_list(const struct site *site, tir_stmt at, enum tir_list list) {
+  const struct tir *ir = site->ir;
+  for (uint32_t u = site->users->first[site->buffer]; u; u = site->users->at[u].next) {
+    tir_stmt s = site->users->at[u].s;
+    while (s && tir_stmt_at(ir, s)->parent != at) s = tir_stmt_at(ir, s)->parent;
+    if (s && tir_stmt_at(ir, s)->list == list) return s;
+  }
+  return TIR_NONE;
 }
 
 /* The statement that the allocation comes before: the first of the body that uses the buffer; the block itself, if its
  * init does. */
-static tir_stmt first_use(const struct tir *ir, tir_stmt at, tir_buffer buffer) {
-  if (!tir_is(ir, at, TIR_BLOCK) || !first_in_list(ir, at, TIR_INIT, buffer))
-    return first_in_list(ir, at, TIR_BODY, buffer);
+static tir_stmt first_use(const struct site *site, tir_stmt at) {
+  const struct tir *ir = site->ir;
+  if (!tir_is(ir, at, TIR_BLOCK) || !first_in_list(site, at, TIR_INIT)) return first_in_list(site, at, TIR_BODY);
   while (tir_is(ir, tir_stmt_at(ir, at)->parent, TIR_LOOP) &&
          tir_stmt_at(ir, tir_stmt_at(ir, at)->parent)->loop_kind == TIR_VECTORIZED)
     at = tir_stmt_at(ir, at)->parent;
   return at;
 }
 
-static void place(struct lowering *low, tir_block scope, tir_buffer buffer) {
+static void place(struct lowering *low, tir_block scope, tir_buffer buffer, const struct lower_users *users) {
   struct tir *ir = low->ir;
-  struct site site = {ir, buffer, TIR_NONE, scope, false};
-  lower_visit(ir, scope, find_site, &site);
-  find_views(&site);
-  find_pointers(&site);
+  struct site site = {ir, buffer, TIR_NONE, scope, users, false};
+  for (uint32_t u = users->first[buffer]; u; u = users->at[u].next) {
+    tir_stmt s = users->at[u].s;
+    assert(s == scope || tir_is_below(ir, s, scope));
+    lower_visit_stmt(ir, s, find_site, &site);
+    if (tir_is(ir, s, TIR_BLOCK)) find_views(&site, s);
+    find_pointers(&site, s);
+  }
   find_regions(&site);
   if (!site.common) return; /* never used */
   tir_stmt at = list_around(ir, scope, site.common);
@@ -323,7 +319,7 @@ static void place(struct lowering *low, tir_block scope, tir_buffer buffer) {
   tir_stmt_at(ir, alloc)->alloc.buffer = buffer;
   tir_buffer_at(ir, buffer)->where = alloc;
   fix_shape(ir, buffer);
-  tir_stmt first = first_use(ir, at, buffer);
+  tir_stmt first = first_use(&site, at);
   assert(first && "a use is below the place found for it");
   tir_insert_before(ir, first, alloc);
 }
@@ -382,11 +378,13 @@ bool lower_place(struct lowering *low) {
   if (!drop_void_strides(low)) return false;
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body))
     if (tir_is(ir, s, TIR_BLOCK)) widen_regions(ir, s);
+  struct lower_users users = lower_find_users(ir, low->body);
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
     struct tir_span allocs = tir_block_at(ir, s)->allocs;
-    for (uint32_t i = 0; i < allocs.count; i++) place(low, s, ir->operands.at[allocs.first + i]);
+    for (uint32_t i = 0; i < allocs.count; i++) place(low, s, ir->operands.at[allocs.first + i], &users);
     tir_block_at(ir, s)->allocs = (struct tir_span){0, 0};
   }
+  lower_free_users(&users);
   return true;
 }
