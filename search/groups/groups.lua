@@ -9,6 +9,7 @@ local common = msched.load "rules.common"
 local groups = {}
 
 local MOST_BLOCKS, MOST_ANCHORS = 24, 4 -- of a function that is searched as a whole
+local MOST_UNITS = 64 -- that a group takes: a thousand that are inlined into one would be one expression
 
 -- ---- Units: the statements of the root ---------------------------------------------------------------------------
 
@@ -172,6 +173,7 @@ local Cut = {}
 Cut.__index = Cut
 
 function Cut:add(group, unit)
+  if not group.units[unit.number] then group.count = group.count + 1 end
   group.units[unit.number] = true
   group.last = math.max(group.last, unit.number)
   self.of[unit.number] = group
@@ -179,17 +181,19 @@ end
 
 function Cut:new_group(unit)
   local kind = unit.kind == "reduction" and "rows" or unit.kind
-  local group = {kind = kind, units = {}, core = unit.number, last = unit.number, size = unit.size}
+  local group = {kind = kind, units = {}, count = 0, core = unit.number, last = unit.number,
+                 size = unit.size}
   self:add(group, unit)
   return group
 end
 
--- Whether a unit may be computed where the core of the group is: all else that it reads is there by then.
+-- Whether a unit may be computed where the core of the group is: all else that it reads is there by then, and the group
+-- takes one more.
 function Cut:may_join(unit, group)
   for from in pairs(unit.producers) do
     if self.of[from] ~= group and from > group.core then return false end
   end
-  return true
+  return group.count < MOST_UNITS
 end
 
 -- The group that gives the unit something, and does so last.
@@ -226,7 +230,7 @@ end
 function Cut:take_prologues(unit, group)
   for _, from in ipairs(msched.sorted_keys(unit.producers)) do
     local other = self.of[from]
-    local own = other ~= group and other.kind == "elementwise"
+    local own = other ~= group and other.kind == "elementwise" and group.count + other.count <= MOST_UNITS
     for number in pairs(own and other.units or {}) do
       own = own and not self.units[number].is_output
       for to in pairs(self.units[number].consumers) do own = own and (to == unit.number or self.of[to] == other) end

@@ -22,6 +22,24 @@ end
 
 -- ---- Which block is in which group -------------------------------------------------------------------------------
 
+-- A group takes 64 loop nests: 150 blocks in a row are three groups, and 1,000 are cut and have a space.
+do
+  local function chain(many)
+    local X = P("X", 16, 16)
+    local Y = X
+    for _ = 1, many do Y = ops.relu(Y) end
+    return te.func("chain", {X, Y})
+  end
+  local list = ms.groups(chain(150))
+  assert(#list == 2 and list[1].weight == 2 and #list[1].blocks == 64 and #list[2].blocks == 22, tostring(list))
+  local func, blocks = chain(1000), 0
+  for _, g in ipairs(assert(groups.needed(func))) do
+    assert(#g.blocks <= 64)
+    blocks = blocks + g.weight * #g.blocks
+  end
+  assert(blocks == 1000 and groups.needed(chain(20)) == nil)
+end
+
 -- An anchor with its prologue, which it alone reads, and its epilogue; what two read is a group of its own.
 do
   local X, W, V, b = P("X", 8, 8), P("W", 8, 8), P("V", 8, 8), P("b", 8)
