@@ -159,7 +159,7 @@ static bool is_only_writer(const struct tir *ir, tir_block block, tir_block scop
   for (uint32_t i = 0; i < writes.count; i++) {
     tir_buffer buffer = ir->regions.at[writes.first + i].buffer;
     uint32_t count = 0;
-    for (uint32_t u = tir_buffer_at(ir, buffer)->writers; u; u = ir->uses.at[u].next)
+    for (uint32_t u = tir_buffer_at(ir, buffer)->writers; u && count <= 1; u = ir->uses.at[u].next)
       if (tir_scope_of(ir, ir->uses.at[u].block) == scope)
         count += tir_count_regions_of(ir, tir_block_at(ir, ir->uses.at[u].block)->writes, buffer);
     if (count != 1) return false;

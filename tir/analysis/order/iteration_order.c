@@ -618,6 +618,23 @@ static bool check_pairs(struct tir *ir, struct question *q, ms_error *err) {
 
 /* ---- The question ---- */
 
+static bool has_many_uses(const struct tir *ir, uint32_t uses) {
+  enum { MANY = 64 };
+  uint32_t count = 0;
+  for (uint32_t u = uses; u && count <= MANY; u = ir->uses.at[u].next) count++;
+  return count > MANY;
+}
+
+/* A block below the loops, other than this one and those in it, has a region of the buffer. */
+static bool has_user_beside(const struct tir *ir, tir_block block, tir_buffer buffer, tir_loop bottom) {
+  for (tir_stmt s = tir_next(ir, bottom, bottom); s; s = tir_next(ir, s, bottom)) {
+    if (s == block || !tir_is(ir, s, TIR_BLOCK) || tir_is_below(ir, s, block)) continue;
+    const struct tir_block_record *b = tir_block_at(ir, s);
+    if (tir_region_of(ir, b->writes, buffer) || tir_region_of(ir, b->reads, buffer)) return true;
+  }
+  return false;
+}
+
 /* Another block below the loops uses what the block writes, in a way that may need the order. */
 static bool is_used_beside(struct tir *ir, tir_block block, tir_loop bottom) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
@@ -626,6 +643,10 @@ static bool is_used_beside(struct tir *ir, tir_block block, tir_loop bottom) {
   for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
     const struct tir_buffer_node *buffer = tir_buffer_at(ir, ir->regions.at[i].buffer);
     const uint32_t lists[] = {buffer->writers, buffer->readers};
+    /* Of a buffer that thousands of blocks use, few are below a loop. */
+    if ((has_many_uses(ir, lists[0]) || has_many_uses(ir, lists[1])) &&
+        !has_user_beside(ir, block, ir->regions.at[i].buffer, bottom))
+      continue;
     for (int l = 0; l < 2; l++)
       for (uint32_t u = lists[l]; u; u = ir->uses.at[u].next) {
         tir_block other = ir->uses.at[u].block;
