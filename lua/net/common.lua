@@ -174,15 +174,34 @@ function Node:ints_of(i, name, otherwise)
   return self:ints(name, otherwise)
 end
 
+local function look_at(self, i, range)
+  local value = self:value(i)
+  range.input, self.ranges[#self.ranges + 1] = value.name, range
+  local wrong = value.array and common.wrong_in(value.array, range)
+  if wrong then self:fail("%s", wrong) end
+end
 -- Every element of an input is an index in [low, high], or `except`: looked at where it is known, and when the network
 -- runs. first, every: only elements from the first on, counted from 0, and then so many further, are.
 function Node:check_range(i, low, high, except, first, every)
-  local value = self:value(i)
-  local range =
-    {input = value.name, low = low, high = high, except = except or low, first = first or 0, every = every or 1}
-  self.ranges[#self.ranges + 1] = range
-  local bad = value.array and common.out_of_range(value.array, range)
-  if bad then self:fail("index %s of %s is not in [%d, %d]", bad, value.name, low, high) end
+  look_at(self, i, {low = low, high = high, except = except or low, first = first or 0, every = every or 1})
+end
+-- Every element of an input of floats is a finite number, looked at as indices are.
+function Node:check_finite(i)
+  local most = 0x1.fffffffffffffp1023
+  look_at(self, i, {finite = true, low = -most, high = most, except = most, first = 0, every = 1})
+end
+-- The range of an input or a constant whose elements are of a type of fewer bits than a byte.
+function common.narrow_range(name, of)
+  local limits = common.NARROW_LIMITS[of]
+  return {input = name, narrow = of, low = limits[1], high = limits[2], except = limits[1], first = 0, every = 1}
+end
+-- What is wrong with an array that a range is of; nil: nothing.
+function common.wrong_in(array, range)
+  local bad = common.out_of_range(array, range)
+  if not bad then return nil end
+  if range.finite then return string.format("%s of %s is no finite number", bad, range.input) end
+  return string.format("%s %s of %s is not in [%d, %d]%s", range.narrow and "element" or "index", bad, range.input,
+                       range.low, range.high, range.narrow and ", as numbers of " .. range.narrow .. " are" or "")
 end
 -- The element of an array that is not in a range; nil: all are.
 function common.out_of_range(array, range)
@@ -261,9 +280,13 @@ end
 function Node:has_attribute(name) return self.node.attributes[name] ~= nil end
 
 local ONNX_TYPES = element_types.by "onnx"
+local OTHER_TYPES = {[0] = "no type", [8] = "string", [14] = "complex64", [15] = "complex128", [17] = "float8e4m3fn",
+                     [18] = "float8e4m3fnuz", [19] = "float8e5m2", [20] = "float8e5m2fnuz", [21] = "uint4",
+                     [22] = "int4", [23] = "float4e2m1", [24] = "float8e8m0", [25] = "uint2", [26] = "int2"}
 -- The type that ONNX has by number.
 function Node:type_of(number)
-  return ONNX_TYPES[number] or self:fail("elements of type %s, which no array has", tostring(number))
+  return ONNX_TYPES[number]
+    or self:fail("elements of %s, which no array has", OTHER_TYPES[number] or "type " .. tostring(number))
 end
 
 -- ---- Axes and shapes ---------------------------------------------------------------------------------------------

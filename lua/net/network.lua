@@ -7,6 +7,7 @@
 --                                  run
 --   layouts                        of values that are not in memory as their shapes say: lists of dimensions
 --                                  (common.lua)
+--   narrow                         ranges of inputs whose elements are of fewer bits than the bytes they are in
 --   varies                         of a network that is planned, the constants that tell nodes apart which else are
 --                                  equal (Node:constant)
 -- Values are strings; "" stands for one that is left out. net:check() brings the nodes into order after a change.
@@ -32,8 +33,18 @@ local function refuse(net, problems)
 end
 network.refuse = refuse
 
+-- An array of zeros. what: it is for, as messages say.
+function network.array(net, what, shape, type)
+  local ok, array = pcall(ms.array, shape, type)
+  if not ok then refuse(net, {string.format("%s: %s", what, (tostring(array):gsub("^[^ ]*:%d+: ", "")))}) end
+  return array
+end
+
 -- A network of such tables.
-function network.of(t) return setmetatable(t, Network) end
+function network.of(t)
+  t.narrow = t.narrow or {}
+  return setmetatable(t, Network)
+end
 function network.is(x) return getmetatable(x) == Network end
 
 -- net:run and net:static are loaded when they are first called.
@@ -490,20 +501,32 @@ local function mark_narrow(nodes, packed)
   end
 end
 
--- Inputs and outputs of four bits are arrays of bytes, an element each. packed: as mark_narrow takes it.
+-- Inputs and outputs of four bits are arrays of bytes, an element each. packed: as mark_narrow takes it. narrow: the
+-- names and types of those that were.
 local IN_BYTES = {uint4 = "uint8", int4 = "int8"}
-local function widen_narrow(values, packed)
+local function widen_narrow(values, packed, narrow)
   for _, value in ipairs(values) do
     local bytes = IN_BYTES[value.type]
-    if bytes then packed[value.name], value.type = value.type, bytes end
+    if bytes then
+      packed[value.name], narrow[value.name] = value.type, value.type
+      value.type = bytes
+    end
+  end
+end
+
+-- Looks at elements of inputs of four bits. arrays: by name.
+function network.check_narrow(net, arrays)
+  for _, range in ipairs(net.narrow) do
+    local wrong = arrays[range.input] and ms.load "lua.net.common".wrong_in(arrays[range.input], range)
+    if wrong then refuse(net, {wrong}) end
   end
 end
 
 -- A network of a graph as read_onnx gives it.
 local function of_graph(model, path)
   local graph = model.graph
-  local net = setmetatable({path = path, name = graph.name, producer = model.producer, opsets = model.opsets,
-                            inputs = {}, outputs = graph.outputs, constants = {}, layouts = {}, packed = {}}, Network)
+  local net = network.of {path = path, name = graph.name, producer = model.producer, opsets = model.opsets, inputs = {},
+                          outputs = graph.outputs, constants = {}, layouts = {}, packed = {}, narrow = {}}
   local problems, packed = {}, {}
   open_unknown(net.outputs)
   open_unknown(graph.inputs)
@@ -515,11 +538,17 @@ local function of_graph(model, path)
     net.constants[initializer.name], packed[initializer.name] = initializer.array, initializer.packed
     if initializer.packed then net.packed[initializer.array] = true end
   end
-  widen_narrow(graph.inputs, packed)
-  widen_narrow(graph.outputs, packed)
+  local narrow = {}
+  widen_narrow(graph.inputs, packed, narrow)
+  widen_narrow(graph.outputs, packed, {})
   mark_narrow(net.nodes, packed)
   for _, input in ipairs(graph.inputs) do -- older files list constants among the inputs
-    if not net.constants[input.name] then net.inputs[#net.inputs + 1] = input end
+    if not net.constants[input.name] then
+      net.inputs[#net.inputs + 1] = input
+      if narrow[input.name] then
+        table.insert(net.narrow, ms.load "lua.net.common".narrow_range(input.name, narrow[input.name]))
+      end
+    end
   end
   return net, problems
 end
@@ -541,6 +570,7 @@ function network.read(path, options)
   local net, problems = of_graph(model, path)
   give_shapes(net, options or {}, problems)
   give_constants(net, options and options.constants or {}, problems)
+  network.check_narrow(net, net.constants)
   if #problems > 0 then refuse(net, problems) end
   return net:check()
 end

@@ -66,7 +66,8 @@ local function fold(state, groups)
       for i, name in ipairs(g.inputs) do arrays[i] = state.values[name].array end
       for _, name in ipairs(g.outputs) do
         local value = state.values[name]
-        value.array = ms.array(common.in_memory(value.shape, value.layout), value.type)
+        value.array = network.array(state.net, "value " .. name, common.in_memory(value.shape, value.layout),
+                                    value.type)
         arrays[#arrays + 1] = value.array
       end
       kernels[hash]:run(table.unpack(arrays))
@@ -132,13 +133,14 @@ local function shape_of(value) return common.in_memory(value.shape, value.layout
 
 -- An array for each value that the plan's calls take.
 local function arrays_of(prepared, placed)
-  local values, arena, own, arrays = prepared.state.values, ms.array({placed.arena}, "uint8"), {}, {}
+  local values, own, arrays = prepared.state.values, {}, {}
+  local arena = network.array(prepared.net, "values between nodes", {placed.arena}, "uint8")
   for name, slot in pairs(placed.slots) do
     local value = values[name]
     if slot.kind == "arena" then arrays[name] = arena:view(shape_of(value), value.type, slot.offset)
     elseif slot.kind == "constant" then arrays[name] = value.array:view(shape_of(value))
     else
-      own[slot] = own[slot] or ms.array(shape_of(value), value.type)
+      own[slot] = own[slot] or network.array(prepared.net, "value " .. name, shape_of(value), value.type)
       arrays[name] = own[slot]:view(shape_of(value))
     end
   end
@@ -303,15 +305,13 @@ local function take_inputs(self, inputs)
     end
     own:assign(array)
   end
+  network.check_narrow(self.net, self.arrays)
 end
 
 local function check_range(self, g, range)
   local array = self.arrays[range.input]
-  local bad = array and common.out_of_range(array, range)
-  if bad then
-    network.refuse(self.net, {string.format("%s: index %s of %s is not in [%d, %d]", g.name, bad, range.input,
-                                            range.low, range.high)})
-  end
+  local wrong = array and common.wrong_in(array, range)
+  if wrong then network.refuse(self.net, {string.format("%s: %s", g.name, wrong)}) end
 end
 
 -- Runs it on a device: indices are looked at that are in inputs; kernels hold the others within their tensors.
@@ -387,6 +387,7 @@ function Plan:export(path) return ms.load "lua.net.export.write".write(self, pat
 local PASSES_ON = common.set "Cast Identity Reshape Flatten Squeeze Unsqueeze"
 local function ranges_of_inputs(prepared)
   local links, list = prepared.state.net:links(), {}
+  for _, range in ipairs(prepared.net.narrow) do list[range.input] = {range} end
   for _, g in ipairs(prepared.groups) do
     for _, range in ipairs(g.ranges) do
       local name = range.input

@@ -16,11 +16,8 @@ end
 
 local function check_ranges(net, step, arrays)
   for _, range in ipairs(step.ranges) do
-    local bad = common.out_of_range(arrays[range.input], range)
-    if bad then
-      network.refuse(net, {string.format("%s: index %s of %s is not in [%d, %d]", network.node_text(step.node), bad,
-                                         range.input, range.low, range.high)})
-    end
+    local wrong = common.wrong_in(arrays[range.input], range)
+    if wrong then network.refuse(net, {string.format("%s: %s", network.node_text(step.node), wrong)}) end
   end
 end
 
@@ -115,11 +112,13 @@ function run.run(net, inputs, options)
   for _, input in ipairs(net.inputs) do
     arrays[input.name] = inputs[input.name] or network.refuse(net, {"input " .. input.name .. " is not given"})
   end
+  network.check_narrow(net, arrays)
   for at, step in ipairs(plan.steps) do
     local given, got = {}, {}
     for i, name in ipairs(step.inputs) do given[i] = arrays[name] end
     for i, name in ipairs(step.outputs) do
-      got[i] = ms.array(common.in_memory(plan.values[name].shape, plan.values[name].layout), plan.values[name].type)
+      got[i] = network.array(net, "value " .. name, common.in_memory(plan.values[name].shape, plan.values[name].layout),
+                             plan.values[name].type)
       arrays[name] = got[i]
     end
     check_ranges(net, step, arrays)

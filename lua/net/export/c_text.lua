@@ -104,17 +104,39 @@ static int holds_@TYPE@(const @CTYPE@ *at, uint64_t first, uint64_t count, uint6
 }
 ]]
 
--- A line that looks whether indices are within their range, before a kernel uses them; at: where the value is.
-function text.check(range, value, at)
+-- How bits of floats that are not finite begin: all ones in the exponent.
+local EXPONENT_BITS = {float16 = "0x7c00u", bfloat16 = "0x7f80u", float32 = "0x7f800000u",
+                       float64 = "UINT64_C(0x7ff0000000000000)"}
+local FINITE_TEXT = [[
+static int finite_@TYPE@(const @CTYPE@ *at, uint64_t count) {
+  for (uint64_t i = 0; i < count; i++) {
+    uint@BITS@_t bits;
+    memcpy(&bits, at + i, sizeof bits);
+    if ((bits & @EXPONENT@) == @EXPONENT@) return 0;
+  }
+  return 1;
+}
+]]
+
+-- A line that looks whether indices are within their range, or numbers finite, before a kernel uses them. at: where the
+-- value is; checked: a set that gets the function that the line calls, for text.checks.
+function text.check(range, value, at, checked)
+  checked[(range.finite and "finite_" or "holds_") .. value.type] = true
+  if range.finite then
+    return string.format("  if (!finite_%s(%s, %d)) return 3;\n", value.type, at, common.count(value.shape))
+  end
   return string.format("  if (!holds_%s(%s, %d, %d, %d, %d, %d, %d)) return 3;\n", value.type, at, range.first,
                        common.count(value.shape), range.every, range.low, range.high, range.except)
 end
 
--- The functions that such lines call; types: a set of those they are of.
-function text.checks(types)
+-- The functions that such lines call.
+function text.checks(checked)
   local parts = {}
-  for _, t in ipairs(ms.sorted_keys(types)) do
-    parts[#parts + 1] = text.fill(CHECK_TEXT, {TYPE = t, CTYPE = type_of(t)})
+  for _, name in ipairs(ms.sorted_keys(checked)) do
+    local kind, t = name:match "^(%a+)_(.*)$"
+    parts[#parts + 1] = text.fill(kind == "finite" and FINITE_TEXT or CHECK_TEXT,
+                                  {TYPE = t, CTYPE = type_of(t), BITS = element_types[t].bits,
+                                   EXPONENT = EXPONENT_BITS[t]})
   end
   return table.concat(parts)
 end

@@ -24,8 +24,8 @@ struct @NAME@ *@NAME@_open(const char *constants, const char **why);
 void @NAME@_close(struct @NAME@ *net);
 
 /* Runs it on the host's memory: inputs and outputs in the order above; waits until it is done. Threads take turns. workspace: NULL.
- * 0: done; 1: the driver refuses something, or a kernel failed, as @NAME@_error says; 3: an index of an input is out of
- * its range; 5: the network, a pointer to values or one of them is NULL. */
+ * 0: done; 1: the driver refuses something, or a kernel failed, as @NAME@_error says; 3: an index or an element of four
+ * bits of an input is out of its range, or a coordinate not finite; 5: the network, a pointer to values or one of them is NULL. */
 int @NAME@_run(const struct @NAME@ *net, const void *const *inputs, void *const *outputs, void *workspace);
 
 /* The same for data that stays on the device: an input's or an output's address there (CUdeviceptr) by its number, and what
@@ -389,15 +389,16 @@ end
 -- Lines that look at indices in inputs, and the functions that they call.
 local function indices_text(opened)
   local lines, types, values = {}, {}, opened.prepared.state.values
-  for _, each in ipairs(opened.calls) do
-    for _, range in ipairs(each.group.ranges) do
+  local function look_at(ranges)
+    for _, range in ipairs(ranges) do
       local slot, value = opened.placed.slots[range.input], values[range.input]
       if slot and slot.kind == "input" then
-        types[value.type] = true
-        lines[#lines + 1] = text.check(range, value, string.format("x[%d]", slot.index - 1))
+        lines[#lines + 1] = text.check(range, value, string.format("x[%d]", slot.index - 1), types)
       end
     end
   end
+  look_at(opened.net.narrow)
+  for _, each in ipairs(opened.calls) do look_at(each.group.ranges) end
   return table.concat(lines), text.checks(types)
 end
 

@@ -38,8 +38,9 @@ struct @NAME@ *@NAME@_open(const char *constants, const char **why);
 void @NAME@_close(struct @NAME@ *net);
 
 /* Runs it: inputs and outputs in the order above. workspace: @NAME@_WORKSPACE bytes aligned to 64, of this call alone; NULL: it is
- * allocated for the call. 0: done; 1: an assertion failed; 2: the machine has no AMX tiles; 3: an index of an input is out of its
- * range; 4: no memory; 5: the network, a pointer to values or one of them is NULL, or the workspace is not aligned. */
+ * allocated for the call. 0: done; 1: an assertion failed; 2: the machine has no AMX tiles; 3: an index or an element of
+ * four bits is out of its range, or a coordinate not finite; 4: no memory; 5: the network, a pointer to values or one of
+ * them is NULL, or the workspace is not aligned. */
 int @NAME@_run(const struct @NAME@ *net, const void *const *inputs, void *const *outputs, void *workspace);
 ]])
 
@@ -130,15 +131,18 @@ local function calls_text(opened, offsets, symbols)
     if type(argument) == "table" then return string.format("(void *)(c + %d)", offsets[argument]) end
     return place_text(placed.slots[argument], offsets)
   end
-  for _, each in ipairs(opened.calls) do
-    local g = each.group
-    for _, range in ipairs(g.ranges) do
+  local function look_at(ranges)
+    for _, range in ipairs(ranges) do
       local value = values[range.input]
       if placed.slots[range.input] and not value.array then
-        checked[value.type] = true
-        lines[#lines + 1] = text.check(range, value, at(range.input))
+        lines[#lines + 1] = text.check(range, value, at(range.input), checked)
       end
     end
+  end
+  look_at(opened.net.narrow)
+  for _, each in ipairs(opened.calls) do
+    local g = each.group
+    look_at(g.ranges)
     local args = {}
     for i, argument in ipairs(each.arguments) do args[i] = at(argument) end
     if g.alias then

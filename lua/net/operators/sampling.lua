@@ -181,6 +181,7 @@ operators.RoiAlign = function(n)
   local size, shift = {X.shape[3], X.shape[4]}, half and 0.5 or 0.0
   if common.count(X.shape) == 0 then n:fail "the image has no elements" end
   n:check_range(3, 0, X.shape[1] - 1)
+  n:check_finite(2)
   local t = common.wide_type(X.type)
   -- Where a region begins along an axis, and how far it goes.
   local function region(k, axis)

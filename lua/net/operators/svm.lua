@@ -83,7 +83,7 @@ local function contests(n, classes, list)
   local own, vectors, first = n:ints "vectors_per_class", 0, {}
   if #own ~= classes then n:fail("%d numbers of vectors for %d classes", #own, classes) end
   for c, count in ipairs(own) do
-    if count < 0 then n:fail("class %d has %d vectors", c - 1, count) end
+    if count < 0 or count > #n:floats "coefficients" then n:fail("class %d has %d vectors", c - 1, count) end
     first[c], vectors = vectors, vectors + count
   end
   local C, rho, weights = n:floats "coefficients", n:floats "rho", {}

@@ -142,7 +142,7 @@ local function ensemble(n, prefix, many)
   local how = n:choice("aggregate_function", "SUM", "SUM", "AVERAGE", "MIN", "MAX")
   local list, counts, none = {}, {}, AGGREGATES[how][2]
   local join = how == "MIN" and math.min or how == "MAX" and math.max or function(x, y) return x + y end
-  if #t.yes * many > MOST then n:fail("%d nodes with %d weights each are more than are made", #t.yes, many) end
+  if many > MOST // #t.yes then n:fail("%d nodes with %d weights each are more than are made", #t.yes, many) end
   for k = 1, #t.yes * many do list[k], counts[k] = none, 0 end
   for k, tree in ipairs(trees) do
     local place = t.place[tree] and t.place[tree][nodes[k]]

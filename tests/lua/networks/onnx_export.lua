@@ -224,6 +224,29 @@ int main(int argc, char **argv) {
 run("cc -o %s/pick -I%s %s/pick.c -L%s -lpick && LD_LIBRARY_PATH=%s %s/pick %s/pick.weights", folder, folder, folder,
     folder, folder, folder, folder)
 
+-- So are elements of four bits, and coordinates that are not finite.
+read {opset = 21, inputs = {{"q", "int4", {2}}, {"r", "float32", {1, 4}}}, outputs = {{"d"}, {"y"}},
+      constants = {s = {"float32", {}, {0.5}}, X = weights({1, 1, 2, 2}, 5), b = {"int64", {1}, {0}}},
+      nodes = {{"DequantizeLinear", {"q", "s"}, {"d"}}, {"RoiAlign", {"X", "r", "b"}, {"y"}, {sampling_ratio = 1}}}}
+  :plan({written = true}):export(folder .. "/libheld.so")
+put("held.c", [[
+#include "held.h"
+#include <math.h>
+static float d[2], y[1];
+static struct held *net;
+static int asked(int a, int b, float x0, float x1) {
+  return held_run(net, (const void *[]){(int8_t[]){a, b}, (float[]){x0, 0, x1, 1}}, (void *[]){d, y}, 0);
+}
+int main(int argc, char **argv) {
+  net = held_open(argv[1], 0);
+  if (!net || asked(7, -8, 0, 1) != 0 || d[0] != 3.5f || d[1] != -4) return 1;
+  if (asked(8, 0, 0, 1) != 3 || asked(0, -9, 0, 1) != 3 || asked(0, 127, 0, 1) != 3) return 2;
+  return asked(0, 0, NAN, 1) != 3 || asked(0, 0, 0, INFINITY) != 3 || asked(0, 0, -INFINITY, 1) != 3;
+}
+]])
+run("cc -o %s/held -I%s %s/held.c -L%s -lheld && LD_LIBRARY_PATH=%s %s/held %s/held.weights", folder, folder, folder,
+    folder, folder, folder, folder)
+
 -- Names that would end a comment of C, constants without elements, pointers that are NULL, a workspace that is not
 -- aligned, and what no function of C can be called.
 local odd = read {opset = 17, nodes = {{"Concat", {"*/ x\\\n/", "none"}, {"y"}, {axis = 0}}}, inputs = {{"*/ x\\\n/",

@@ -18,11 +18,11 @@ local function draws(count, least, most, by)
   return list
 end
 
-local function read(model)
+local function read(model, options)
   local file <close> = assert(io.open(path, "wb"))
   file:write(onnx.model(model))
   file:close()
-  return ms.onnx(path)
+  return ms.onnx(path, options)
 end
 
 -- A product of x by weights of (k, n), or (n, k) where they lie across, by blocks along an axis, by columns, or by one
@@ -164,6 +164,21 @@ local function refused(expected, f, ...)
   message = type(message) == "table" and message.message or tostring(message)
   assert(not ok and message:find(expected, 1, true), message)
 end
+-- A byte that is none of the type's numbers, in an input and in a constant that is made of one.
+for t, of in pairs {int4 = {"int8", {-8, -9, 8}, "[-8, 7]"}, uint4 = {"uint8", {15, 16, 255}, "[0, 15]"}} do
+  local m = {opset = 21, inputs = {{"q", t, {1}}}, outputs = {{"d"}}, constants = {s = {"float32", {}, {0.5}}},
+             nodes = {{"DequantizeLinear", {"q", "s"}, {"d"}}}}
+  local plan = read(m):plan {written = true}
+  for i, x in ipairs(of[2]) do
+    local given, what = {q = ms.array({1}, of[1], {x})}, "element " .. x .. " of q is not in " .. of[3]
+    if i == 1 then assert(read(m):run(given, {interpret = true}).d[0] == x / 2) end
+    if i > 1 then
+      refused(what, function() read(m):run(given, {interpret = true}) end)
+      refused(what, plan.run, plan, given)
+      refused(what, function() read(m, {constants = {q = x}}) end)
+    end
+  end
+end
 refused("its extents ask for 2 bytes, and its data have 1", dequantized, {"int4", {3}, {1, 2}})
 refused("its extents ask for 2 bytes, and its external data have 3", dequantized,
         {"int4", {3}, external = {location = name, length = 3}})
@@ -195,7 +210,7 @@ for type, want in pairs {int4 = {-9, 0, 6}, uint4 = {-1, 0, 14}} do
     end
   end
 end
-refused("elements of type 21, which no array has", function()
+refused("elements of uint4, which no array has", function()
   return read({opset = 21, inputs = {{"x", "float32", {3}}, {"z", "uint4", {}}}, outputs = {{"y", "uint4", {3}}},
                constants = {}, nodes = {{"CastLike", {"x", "z"}, {"y"}}}}):static()
 end)

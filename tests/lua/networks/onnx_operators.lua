@@ -718,6 +718,14 @@ refuses("mode is `area`, none of nearest, linear, cubic", "Resize", {row, false,
 refuses("2 sizes for 4 axes", "Resize", {row, false, false, known(i64({2}, {1, 1}))})
 refuses("input 3, x3, depends on data", "Resize", {row, false, {"float32", {4}, {1, 1, 2, 2}, given = false}})
 refuses("read at more than 1024 places a side", "RoiAlign", {row, known(f32({1, 4}, {0, 0, 1e4, 1})), i64({1}, {0})})
+for _, x in ipairs {nan, math.huge, -math.huge} do -- in an array that is given, too
+  refuses(" of x2 is no finite number", "RoiAlign", {row, f32({1, 4}, {0, x, 1, 1}), i64({1}, {0})},
+          {sampling_ratio = 1})
+  refuses(" of x2 is no finite number", "RoiAlign", {row, known(f32({1, 4}, {0, 0, x, 1})), i64({1}, {0})})
+end
+refuses("elements of int4, which no array has", "Cast", {row}, {to = 22}, 21)
+refuses("elements of float8e4m3fn, which no array has", "Cast", {row}, {to = 17}, 19)
+refuses("elements of type 99, which no array has", "Cast", {row}, {to = 99}, 19)
 refuses("nothing is there to be repeated along axis 0", "Pad", {f32({2}, {1, 2}), known(i64({2}, {-2, 3}))},
         {mode = "wrap"}, 19)
 refuses("index 1 of x3 is not in [0, 0]", "RoiAlign", {row, f32({1, 4}, {0, 0, 1, 1}), i64({1}, {1})},
@@ -785,6 +793,11 @@ refuses("node 1 has no members", "ai.onnx.ml.TreeEnsemble", {f32({1, 1}, {1})},
         leaves_with {membership_values = f32({1}, {2})})
 refuses("3 numbers for 2 vectors of 2 features", "ai.onnx.ml.SVMRegressor", {f32({1, 2}, {1, 1})},
         vectors_with {support_vectors = {1.0, 2.0, 3.0}})
+refuses("class 0 has 4611686018427387904 vectors", "ai.onnx.ml.SVMClassifier", {f32({1, 1}, {1})},
+        {vectors_per_class = {1 << 62, 1 << 62, 1 << 62}, classlabels_ints = {4, 5, 6}, coefficients = {1.0, 1.0},
+         rho = {0.0, 0.0, 0.0}, support_vectors = {1.0}, kernel_type = "LINEAR"})
+refuses("4 nodes with 4611686018427387904 weights each", "ai.onnx.ml.TreeEnsembleRegressor", {f32({1, 1}, {1})},
+        trees_with("target", {0, 0, 0}, {n_targets = 1 << 62}))
 refuses("2 numbers of vectors for 3 classes", "ai.onnx.ml.SVMClassifier", {f32({1, 1}, {1})},
         {support_vectors = {1.0, 2.0}, vectors_per_class = {1, 1}, coefficients = {1.0, 1.0}, rho = {0.0},
          classlabels_ints = {7, 5, 3}})
