@@ -391,6 +391,9 @@ struct tir_name_node {
 /* clang-format on */
 
 enum { TIR_UNDECLARED_UNKNOWN, TIR_NONE_UNDECLARED, TIR_SOME_UNDECLARED };
+struct tir_verified {
+  uint32_t exprs, terms; /* how many there were */
+};
 struct tir {
 #define TIR_ARRAY_FIELD(type, name)                                                                                    \
   struct {                                                                                                             \
@@ -403,9 +406,9 @@ struct tir {
   bool has_empty;     /* by tir_find_empty, of what was read; instructions do not edit what has an extent of 0 */
   bool aliased;       /* by tir_find_aliased, of what was read: nor what is used by two names */
   bool indirect; /* an integer or a truth that loads was ever made: only then may ranges, bindings, predicates load */
-  uint32_t verified;           /* expressions that tir_verify_new has looked at */
-  bool has_lets;               /* a variable that a statement binds was ever made */
-  struct tir_scratch *scratch; /* working memory of substitution and the like: not part of the module */
+  struct tir_verified verified; /* by tir_verify_new */
+  bool has_lets;                /* a variable that a statement binds was ever made */
+  struct tir_scratch *scratch;  /* working memory of substitution and the like: not part of the module */
 };
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */

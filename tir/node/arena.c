@@ -104,7 +104,8 @@ void tir_rewind(struct tir *ir, const struct tir_mark *mark) {
   tir_unintern(ir, mark->exprs);
   tir_unintern_symbols(ir, mark->symbols);
   ir->exprs.count = mark->exprs;
-  if (ir->verified > mark->exprs) ir->verified = mark->exprs;
+  if (ir->verified.exprs > mark->exprs) ir->verified.exprs = mark->exprs;
+  if (ir->verified.terms > mark->terms) ir->verified.terms = mark->terms;
   ir->linears.count = mark->linears;
   /* A linear form made after the mark for an expression from before it stands on terms that go. */
   for (uint32_t e = 0; e < ir->linears.count && ir->terms.count > mark->terms; e++)

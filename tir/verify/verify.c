@@ -433,8 +433,8 @@ static bool verify_func(struct verifier *v, tir_func f) {
   return true;
 }
 
-static bool verify(const struct tir *ir, tir_expr from, bool regions, ms_error *err) {
-  if (!tir_verify_storage(ir, from, err)) return false;
+static bool verify(const struct tir *ir, struct tir_verified since, bool regions, ms_error *err) {
+  if (!tir_verify_storage(ir, since, err)) return false;
   struct verifier v = {.ir = ir, .err = err, .trusts_regions = !regions};
   v.vars = calloc(ir->vars.count + 1, sizeof *v.vars);
   v.buffers = calloc(ir->buffers.count + 1, sizeof *v.buffers);
@@ -450,12 +450,14 @@ static bool verify(const struct tir *ir, tir_expr from, bool regions, ms_error *
   return ok;
 }
 
-bool tir_verify(const struct tir *ir, ms_error *err) { return verify(ir, 1, true, err); }
+static const struct tir_verified nothing = {1, 0};
 
-bool tir_verify_scopes(const struct tir *ir, ms_error *err) { return verify(ir, 1, false, err); }
+bool tir_verify(const struct tir *ir, ms_error *err) { return verify(ir, nothing, true, err); }
+
+bool tir_verify_scopes(const struct tir *ir, ms_error *err) { return verify(ir, nothing, false, err); }
 
 bool tir_verify_new(struct tir *ir, bool regions, ms_error *err) {
-  bool ok = verify(ir, ir->verified ? ir->verified : 1, regions, err);
-  if (ok) ir->verified = ir->exprs.count;
+  bool ok = verify(ir, ir->verified.exprs ? ir->verified : nothing, regions, err);
+  if (ok) ir->verified = (struct tir_verified){ir->exprs.count, ir->terms.count};
   return ok;
 }

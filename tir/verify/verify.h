@@ -9,8 +9,8 @@
 
 #include "tir/analysis/analysis.h"
 
-bool tir_verify_storage(const struct tir *ir, tir_expr from,
-                        ms_error *err); /* facts of expressions: from this one on */
+/* Facts of expressions and linear forms: of those made since. */
+bool tir_verify_storage(const struct tir *ir, struct tir_verified since, ms_error *err);
 /* expr.c: the node's hash, mask, flags and bounds are what its operands give, and its text is interned here only. */
 bool tir_expr_is_consistent(const struct tir *ir, tir_expr e);
 

@@ -63,15 +63,9 @@ static bool check_exprs(const struct tir *ir, tir_expr from, ms_error *err) {
   return true;
 }
 
-/* Linear forms are made when they are first asked for: of all expressions. */
 static bool check_expr_facts(const struct tir *ir, tir_expr from, ms_error *err) {
-  for (tir_expr e = 1; e < ir->exprs.count; e++) {
-    struct tir_linear l = ir->linears.at[e];
-    if (e >= from && !tir_expr_is_consistent(ir, e))
-      FAIL(EXPRESSION, TIR_NONE, "expression %u has wrong facts, or stands twice", e);
-    if (l.first != UINT32_MAX && !is_within(l.first, l.count, ir->terms.count))
-      FAIL(EXPRESSION, TIR_NONE, "the linear form of expression %u leaves the terms", e);
-  }
+  for (tir_expr e = from; e < ir->exprs.count; e++)
+    if (!tir_expr_is_consistent(ir, e)) FAIL(EXPRESSION, TIR_NONE, "expression %u has wrong facts, or stands twice", e);
   return true;
 }
 
@@ -91,7 +85,7 @@ static bool check_vars(const struct tir *ir, ms_error *err) {
 struct trial {
   const struct tir *ir;
   int64_t *values;
-  bool *known;
+  bool *known, *needed, *linear;
 };
 
 static int64_t within(int64_t lo, int64_t hi, uint32_t seed) {
@@ -162,7 +156,6 @@ static bool try_linear(const struct trial *t, tir_expr e) {
   int64_t sum = l.constant, product;
   for (uint32_t i = 0; i < l.count; i++) {
     struct tir_term term = t->ir->terms.at[l.first + i];
-    if (term.atom >= t->ir->exprs.count) return false;
     if (!t->known[term.atom] || __builtin_mul_overflow(term.coefficient, t->values[term.atom], &product) ||
         __builtin_add_overflow(sum, product, &sum))
       return true;
@@ -171,24 +164,70 @@ static bool try_linear(const struct trial *t, tir_expr e) {
   return sum == t->values[e] || (tir_may_wrap(n->type, n->flags) && wrapped(n->type, sum) == t->values[e]);
 }
 
-/* Tries all expressions on one assignment: values lie within their bounds, and linear forms equal what they stand for.
- */
-static bool check_facts(const struct tir *ir, ms_error *err) {
-  struct trial t = {ir, calloc(ir->exprs.count, sizeof(int64_t)), calloc(ir->exprs.count, sizeof(bool))};
-  if (!t.values || !t.known) abort();
+/* The value of e takes those of its operands. */
+static void need_operands(const struct trial *t, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(t->ir, e);
+  if (!is_whole(n->type) || tir_type_lanes(n->type) != 1) return;
+  if (n->kind == TIR_VAR) {
+    const struct tir_var_node *v = &t->ir->vars.at[n->ref];
+    t->needed[v->min] = t->needed[v->extent] = true;
+  } else if ((n->kind >= TIR_ADD && n->kind <= TIR_OR) || n->kind == TIR_NOT || n->kind == TIR_CAST) {
+    t->needed[n->a] = t->needed[n->b] = true;
+  } else if (n->kind == TIR_SELECT) {
+    t->needed[n->a] = t->needed[n->b] = t->needed[n->c] = true;
+  }
+}
+
+/* A linear form is made when it is first asked for, and stands on terms behind those that there were. One without terms
+ * does not say when it was made. */
+static bool is_new_linear(struct tir_linear l, struct tir_verified since) {
+  return l.first != UINT32_MAX && (!l.count || (uint64_t)l.first + l.count > since.terms);
+}
+
+/* Marks what is tried: new expressions, those that new linear forms are of and the atoms of these, and what all are
+ * made of. */
+static bool mark_needed(const struct trial *t, struct tir_verified since, ms_error *err) {
+  const struct tir *ir = t->ir;
+  memset(t->needed + since.exprs, true, ir->exprs.count - since.exprs);
+  for (tir_expr e = 1; e < ir->exprs.count; e++) {
+    struct tir_linear l = ir->linears.at[e];
+    if (!is_new_linear(l, since)) continue;
+    if (!is_within(l.first, l.count, ir->terms.count))
+      FAIL(EXPRESSION, TIR_NONE, "the linear form of expression %u leaves the terms", e);
+    t->needed[e] = t->linear[e] = true;
+    for (uint32_t i = 0; i < l.count; i++) {
+      tir_expr atom = ir->terms.at[l.first + i].atom;
+      if (atom >= ir->exprs.count) FAIL(EXPRESSION, TIR_NONE, "the linear form of expression %u has no atom %u", e, i);
+      t->needed[atom] = true;
+    }
+  }
+  for (tir_expr e = ir->exprs.count; e-- > 1;)
+    if (t->needed[e]) need_operands(t, e);
+  return true;
+}
+
+/* Tries new expressions and linear forms on one assignment: values lie within their bounds, and linear forms equal what
+ * they stand for. */
+static bool check_facts(const struct tir *ir, struct tir_verified since, ms_error *err) {
+  uint32_t count = ir->exprs.count;
+  bool *flags = calloc(3 * (size_t)count, sizeof *flags);
+  struct trial t = {ir, malloc(count * sizeof(int64_t)), flags, flags + count, flags + 2 * (size_t)count};
+  if (!t.values || !flags) abort();
+  bool marked = mark_needed(&t, since, err);
   tir_expr wrong = TIR_NONE;
-  for (tir_expr e = 1; e < ir->exprs.count && !wrong; e++) {
+  for (tir_expr e = 1; e < count && !wrong && marked; e++) {
+    if (!t.needed[e]) continue;
     const struct tir_expr_node *n = tir_at(ir, e);
     try_expr(&t, e);
     if (t.known[e] && (t.values[e] < n->lo || t.values[e] > n->hi)) wrong = e;
   }
-  for (tir_expr e = 1; e < ir->exprs.count && !wrong; e++)
-    if (!try_linear(&t, e)) wrong = e;
+  for (tir_expr e = 1; e < count && !wrong && marked; e++)
+    if (t.linear[e] && !try_linear(&t, e)) wrong = e;
   free(t.values);
-  free(t.known);
+  free(flags);
   if (wrong)
     FAIL(EXPRESSION, TIR_NONE, "expression %u takes a value that its bounds or its linear form exclude", wrong);
-  return true;
+  return marked;
 }
 
 /* ---- Statements ---- */
@@ -436,10 +475,10 @@ static bool check_statements(const struct tir *ir, bool *reached, ms_error *err)
          check_uses(ir, reached, true, err);
 }
 
-bool tir_verify_storage(const struct tir *ir, tir_expr from, ms_error *err) {
-  assert(from > 0);
-  if (!check_symbols(ir, err) || !check_exprs(ir, from, err) || !check_vars(ir, err) ||
-      !check_expr_facts(ir, from, err) || !check_facts(ir, err) || !check_buffers(ir, err))
+bool tir_verify_storage(const struct tir *ir, struct tir_verified since, ms_error *err) {
+  assert(since.exprs > 0 && since.exprs <= ir->exprs.count);
+  if (!check_symbols(ir, err) || !check_exprs(ir, since.exprs, err) || !check_vars(ir, err) ||
+      !check_expr_facts(ir, since.exprs, err) || !check_facts(ir, since, err) || !check_buffers(ir, err))
     return false;
   bool *reached = calloc(ir->stmts.count + 1, sizeof *reached);
   if (!reached) abort();

@@ -99,22 +99,21 @@ static void finds_wrong_facts(void **state) {
   expect_broken(s.ir, MS_VERIFY_EXPRESSION, "not made of earlier ones");
 }
 
-/* A linear form that does not equal its expression is found by trying values. */
 /* Facts of what was verified before are not looked at again; a rewinding forgets that they were. */
 static void verifies_what_is_new(void **state) {
   (void)state;
   struct sample s = new_sample();
   ms_error err = {0};
   assert_true(tir_verify_new(s.ir, true, &err));
-  uint32_t verified = s.ir->verified;
+  uint32_t verified = s.ir->verified.exprs;
   assert_int_equal(verified, s.ir->exprs.count);
   tir_expr var = tir_var_expr(s.ir, tir_stmt_at(s.ir, s.i)->loop.var);
   struct tir_mark mark = tir_mark(s.ir);
   tir_expr made = tir_binary(s.ir, TIR_MUL, var, tir_int(s.ir, TIR_T_I32, 77));
   assert_true(made >= verified && tir_verify_new(s.ir, true, &err));
-  assert_true(s.ir->verified > verified);
+  assert_true(s.ir->verified.exprs > verified);
   tir_rewind(s.ir, &mark);
-  assert_int_equal(s.ir->verified, verified);
+  assert_int_equal(s.ir->verified.exprs, verified);
   made = tir_binary(s.ir, TIR_MUL, var, tir_int(s.ir, TIR_T_I32, 77));
   s.ir->exprs.at[made].vars ^= 1;
   assert_false(tir_verify_new(s.ir, true, &err));
@@ -125,6 +124,33 @@ static void verifies_what_is_new(void **state) {
   expect_broken(s.ir, MS_VERIFY_EXPRESSION, "wrong facts");
 }
 
+/* A linear form may be made long after its expression was verified. */
+static void verifies_new_linear_forms(void **state) {
+  (void)state;
+  struct sample s = new_sample();
+  ms_error err = {0};
+  tir_expr var = tir_var_expr(s.ir, tir_stmt_at(s.ir, s.i)->loop.var);
+  tir_expr sum = tir_binary(s.ir, TIR_ADD, tir_binary(s.ir, TIR_MUL, var, tir_int(s.ir, TIR_T_I32, 11)), var);
+  assert_int_equal(s.ir->linears.at[sum].first, UINT32_MAX);
+  assert_true(tir_verify_new(s.ir, true, &err));
+  struct tir_mark mark = tir_mark(s.ir);
+  tir_linear_of(s.ir, sum);
+  s.ir->linears.at[sum].constant++;
+  assert_false(tir_verify_new(s.ir, true, &err));
+  assert_non_null(strstr(err.message, "linear form exclude"));
+  s.ir->linears.at[sum].constant--;
+  assert_true(tir_verify_new(s.ir, true, &err));
+  assert_int_equal(s.ir->verified.terms, s.ir->terms.count);
+  s.ir->linears.at[sum].constant++;
+  assert_true(tir_verify_new(s.ir, true, &err));
+  tir_rewind(s.ir, &mark);
+  tir_linear_of(s.ir, sum);
+  s.ir->linears.at[sum].constant--;
+  assert_false(tir_verify_new(s.ir, true, &err));
+  expect_broken(s.ir, MS_VERIFY_EXPRESSION, "linear form exclude");
+}
+
+/* A linear form that does not equal its expression is found by trying values. */
 static void finds_wrong_linear_forms(void **state) {
   (void)state;
   struct sample s = new_sample();
@@ -179,6 +205,7 @@ int main(void) {
       cmocka_unit_test(finds_lists_out_of_step),    cmocka_unit_test(finds_wrong_facts),
       cmocka_unit_test(finds_wrong_linear_forms),   cmocka_unit_test(finds_what_is_out_of_range),
       cmocka_unit_test(finds_unsorted_annotations), cmocka_unit_test(verifies_what_is_new),
+      cmocka_unit_test(verifies_new_linear_forms),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
