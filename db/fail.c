@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+const char db_page_behind_end[] = "it names a page behind the end of the file";
+
 /* Another user made the lock, for whom alone it is: those of a store and of its lock are two permissions. */
 static bool is_locked_out(const char *path) {
   char lock[PATH_MAX];

@@ -170,8 +170,8 @@ void db_time_key(const struct db_record *r, uint8_t out[DB_TIME_KEY]) {
   memcpy(out + 33, r->id.bytes, 16);
 }
 
-void db_module_key(const db_id *workload, const char *target, uint64_t module_hash, const char *versions,
-                   uint8_t out[DB_MODULE_KEY]) {
+static void put_module_key(const db_id *workload, const char *target, uint64_t module_hash, const char *versions,
+                           uint8_t out[DB_MODULE_KEY]) {
   memcpy(out, workload->bytes, 16);
   big_endian(db_hash_text(target), out + 16);
   big_endian(module_hash, out + 24);
@@ -180,7 +180,7 @@ void db_module_key(const db_id *workload, const char *target, uint64_t module_ha
 
 db_id db_record_id(const struct db_record *r) {
   uint8_t key[DB_MODULE_KEY];
-  db_module_key(&r->workload, r->target, r->module_hash, r->versions, key);
+  put_module_key(&r->workload, r->target, r->module_hash, r->versions, key);
   XXH128_canonical_t bytes;
   XXH128_canonicalFromHash(&bytes, XXH3_128bits(key, sizeof key));
   db_id id;

@@ -4,6 +4,37 @@
 
 #include <stdlib.h>
 
+bool tir_is_view(const struct tir *ir, tir_buffer buffer) {
+  return tir_buffer_at(ir, buffer)->data && !tir_is_placed(ir, buffer);
+}
+
+struct source {
+  const struct tir *ir;
+  tir_buffer found;
+};
+
+static bool find_source(void *data, tir_expr e) {
+  struct source *s = data;
+  const struct tir_expr_node *n = tir_at(s->ir, e);
+  if (n->kind == TIR_LOAD || n->kind == TIR_DATA) s->found = n->ref;
+  return !s->found;
+}
+
+tir_buffer tir_viewed_memory(const struct tir *ir, tir_buffer buffer) {
+  struct source s = {ir, TIR_NONE};
+  while (buffer && tir_is_view(ir, buffer)) {
+    s.found = TIR_NONE;
+    tir_walk_expr(ir, tir_buffer_at(ir, buffer)->data, find_source, &s);
+    buffer = s.found;
+  }
+  return buffer;
+}
+
+bool tir_may_share_memory(const struct tir *ir, tir_buffer a, tir_buffer b) {
+  tir_buffer first = tir_viewed_memory(ir, a), second = tir_viewed_memory(ir, b);
+  return !first || !second || first == second;
+}
+
 struct uses {
   const struct tir *ir;
   uint8_t *used; /* by buffer */

@@ -301,8 +301,6 @@ const char *db_check_place(const struct db_pages *p, uint64_t number, bool leaf,
   return below || above ? "its keys are not in order" : NULL;
 }
 
-const char db_page_behind_end[] = "it names a page behind the end of the file";
-
 const char *db_why_missing(const struct db_pages *p, uint64_t number) {
   return number >= p->count && number < p->named ? db_page_behind_end : "it names a page that is not there";
 }

@@ -79,7 +79,8 @@ bool db_select_snapshot(struct db_pages *pages, uint64_t txn);
 void db_unmap_pages(struct db_pages *pages);
 bool db_refuse_cut(const char *path, const struct db_pages *pages, ms_error *err); /* returns false */
 
-extern const char db_page_behind_end[]; /* why a page is bad that names one which the file is too short for */
+/* fail.c: why a page is bad that names one which the file is too short for */
+extern const char db_page_behind_end[];
 struct db_page_visit {
   bool (*bad)(void *data, uint64_t page, const char *why);                  /* returns whether to go on */
   void (*entry)(void *data, const char *table, MDB_val key, MDB_val value); /* of sound pages; or NULL */

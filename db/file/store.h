@@ -144,8 +144,6 @@ size_t db_encode_record(const struct db_record *record, void **out); /* malloc'd
 bool db_decode_record(const void *bytes, size_t size, struct db_record *out);
 enum { DB_TIME_KEY = 49, DB_MODULE_KEY = 40 };
 void db_time_key(const struct db_record *record, uint8_t out[DB_TIME_KEY]);
-void db_module_key(const db_id *workload, const char *target, uint64_t module_hash, const char *versions,
-                   uint8_t out[DB_MODULE_KEY]);
 
 /* transfer.c: takes a line that holds a tuning record. False: err is filled; *store: not the line is at fault. */
 bool db_import_tuning(struct db *db, const char *line, size_t length, const struct db_import *import, bool *store,

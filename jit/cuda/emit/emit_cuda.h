@@ -58,7 +58,5 @@ const char *emit_cuda_uniform(struct emit_c *e); /* the function of what is the 
 /* emit_pairs.c: floats of 16 bits, two at once */
 bool emit_c_store_pairs(struct emit_c *e, tir_stmt store);            /* writes it; false: it is no such */
 void emit_c_pair_lane(struct emit_c *e, tir_var v, struct c_chunk c); /* of a variable that holds such */
-/* emit_tma_copy.c: TMA bulk tensor copies, and the barriers that wait for them */
-void emit_c_map_type(struct emit_c *e); /* the type ms_tensor_map */
 
 #endif

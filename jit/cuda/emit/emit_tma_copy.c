@@ -113,7 +113,8 @@ void emit_cuda_mbarrier_fence(struct emit_c *e, tir_expr call) {
 
 /* ---- Maps ---- */
 
-void emit_c_map_type(struct emit_c *e) {
+/* The type ms_tensor_map. */
+static void emit_map_type(struct emit_c *e) {
   if (!emit_c_needs(e, "ms_tensor_map")) return;
   fprintf(e->helpers,
           "struct __align__(%d) ms_tensor_map { /* CUtensorMap */\n  unsigned char bytes[%d];\n};\n"
@@ -180,7 +181,7 @@ static void write_copy(struct emit_c *e, tir_expr call) {
   }
   uint32_t map = map_of(e, call);
   assert(map < TENSOR_MAPS_MOST);
-  emit_c_map_type(e);
+  emit_map_type(e);
   if (b.im2col)
     im2col_function(e, b.rank, name);
   else
