@@ -301,6 +301,54 @@ check("DFT", {f32({1, 2, 2}, {1, 2, 3, 4}), known(i64({}, {4}))}, {f32({1, 4, 2}
 for _, signal in ipairs {f32({1, 3, 1}, {1, 2, 3}), f32({1, 3}, {1, 2, 3})} do
   check("STFT", {signal, known(i64({}, {1})), f32({2}, {1, 10})}, {f32({1, 2, 2, 2}, {21, 0, -19, 0, 32, 0, -28, 0})})
 end
+-- Longer ones are products with tables, or two products, by the length; a long prime is one sum.
+local function turned(list, length, bins, sign, scale)
+  local values = {}
+  for k = 0, bins - 1 do
+    local re, im = 0, 0
+    for x, z in ipairs(list) do
+      local angle = sign * 2 * math.pi * ((x - 1) * k % length) / length
+      re = re + z[1] * math.cos(angle) - z[2] * math.sin(angle)
+      im = im + z[1] * math.sin(angle) + z[2] * math.cos(angle)
+    end
+    values[#values + 1], values[#values + 2] = re * scale, im * scale
+  end
+  return values
+end
+local function signal_of(count, is_complex)
+  local flat, pairs_of = {}, {}
+  for k = 1, count do
+    local z = {k * k % 7 / 64, is_complex and k * 5 % 11 / 64 or 0}
+    pairs_of[k] = z
+    table.move(z, 1, is_complex and 2 or 1, #flat + 1, flat)
+  end
+  return flat, pairs_of
+end
+for _, length in ipairs {7, 60, 96} do
+  local real, real_pairs = signal_of(length, false)
+  local complex, complex_pairs = signal_of(length, true)
+  check("DFT", {f32({1, length, 1}, real)},
+        {f32({1, length // 2 + 1, 2}, turned(real_pairs, length, length // 2 + 1, -1, 1))}, {onesided = 1})
+  check("DFT", {f32({length, 1, 2}, complex), false, known(i64({}, {0}))},
+        {f32({length, 1, 2}, turned(complex_pairs, length, length, 1, 1 / length))}, {inverse = 1})
+  local padded = length + length // 2
+  for _, own in ipairs {padded, length // 2} do
+    check("DFT", {{"float64", {1, length, 2}, complex}, known(i64({}, {own}))},
+          {{"float64", {1, own, 2}, turned(table.move(complex_pairs, 1, math.min(own, length), 1, {}), own, own, -1, 1)}})
+  end
+  check("STFT", {f32({1, length}, real), known(i64({}, {length})), false, known(i64({}, {length}))},
+        {f32({1, 1, length // 2 + 1, 2}, turned(real_pairs, length, length // 2 + 1, -1, 1))})
+end
+do
+  local length, list = 1523, {}
+  for k = 1, 2 * length do list[k] = k == 5 and 1 or 0 end
+  local values = {}
+  for k = 0, length - 1 do
+    local angle = 2 * math.pi * 2 * k / length
+    values[#values + 1], values[#values + 2] = math.cos(angle), -math.sin(angle)
+  end
+  check("DFT", {f32({1, length, 2}, list)}, {f32({1, length, 2}, values)})
+end
 check("Compress", {x23, known {"bool", {2}, {0, 1}}}, {f32({2, 1}, {1, 4})}, {axis = 1})
 check("Compress", {x23, known {"bool", {5}, {1, 0, 0, 0, 1}}}, {f32({2}, {0, 4})})
 check("Unique", {known(f32({4}, {3, 1, 3, -0.0}))},
