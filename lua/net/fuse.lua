@@ -14,7 +14,8 @@ local set = common.set
 local ALIAS = set "Identity Dropout Reshape Flatten Squeeze Unsqueeze"
 -- Each element of what they give is one of what they take, and each is taken once.
 local BIJECTIVE = set "Identity Dropout Reshape Flatten Squeeze Unsqueeze Transpose DepthToSpace SpaceToDepth"
-local ELEMENTWISE = set "BatchNormalization QuantizeLinear DequantizeLinear" -- that stand in files of others
+-- That stand in files of others:
+local ELEMENTWISE = set "BatchNormalization QuantizeLinear DequantizeLinear OfSums Requantized"
 local ANCHOR = set "ProductByBlocks WinogradProduct WinogradOutput" -- the same
 local ALONE = set "TopK CumSum ScatterND ScatterElements NonZero Scatter"
 local OF_FAMILY =

@@ -7,7 +7,8 @@ local layout = {}
 
 local WINDOWS = set "Conv ConvInteger ConvTranspose MaxPool AveragePool LpPool GlobalAveragePool GlobalMaxPool"
 -- beside all that is elementwise
-local FOLLOW = set "BatchNormalization QuantizeLinear DequantizeLinear LRN Concat Slice Pad Identity Dropout"
+local FOLLOW =
+  set "BatchNormalization QuantizeLinear DequantizeLinear OfSums Requantized LRN Concat Slice Pad Identity Dropout"
 
 -- Dimensions in memory: the channels of an image behind its extents; of weights [out, in, …] …, in, out.
 local function channels_last(rank)

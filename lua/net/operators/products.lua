@@ -253,6 +253,147 @@ operators.DynamicQuantizeLinear = function(n)
   end), scale, zero
 end
 
+-- ---- Products of integers without zero points --------------------------------------------------------------------
+
+-- What sums of products stand for, once zero points are taken from both operands, or of it floats.
+--   inputs: sums, the zero point of what comes before, the sums of the weights of each channel, those of the rows,
+--   the zero points of the weights; where it gives floats the scales of both, and a bias.
+--   axis: of the channels, from 0.
+operators["msched.OfSums"] = function(n)
+  local S, axis = n:x(1), n:int "axis" + 1
+  local function of(k)
+    local P = n:has(k) and n:x(k) or nil
+    local alone = P and common.count(P.shape) == 1
+    return P and function(i) return alone and P[common.unfold(0, P.shape)] or P[{i[axis]}] end
+  end
+  local function whole(x) return te.cast(x, "int32") end
+  local before, each, zero, scale, by, bias = of(2), of(3), of(5), of(6), of(7), of(8)
+  local R = n:has(4) and n:x(4) or nil
+  return compute(S.shape, scale and "float32" or "int32", function(i)
+    local y = S[i]
+    if each then y = y - whole(before(i)) * each(i) end
+    if R then y = y - common.at(R, i) * zero(i) end
+    if scale then y = te.cast(y, "float32") * (te.cast(wide(scale(i)), "float32") * te.cast(wide(by(i)), "float32")) end
+    return bias and y + te.cast(wide(bias(i)), "float32") or y
+  end)
+end
+
+-- Sums, with a bias, times the scales of both operands, over that of what is given, of which there is a zero point.
+--   inputs: sums, three scales, a zero point, a bias. axis: of the channels, from 0
+operators["msched.Requantized"] = function(n)
+  local S, axis, t = n:x(1), n:int "axis" + 1, n:type(5)
+  local function of(k)
+    local P = n:x(k)
+    local alone = common.count(P.shape) == 1
+    return function(i) return alone and P[common.unfold(0, P.shape)] or P[{i[axis]}] end
+  end
+  local function real(k)
+    local f = of(k)
+    return function(i) return te.cast(wide(f(i)), "float32") end
+  end
+  local scale, by, over, zero, bias = real(2), real(3), real(4), of(5), n:has(6) and of(6) or nil
+  return compute(S.shape, t, function(i)
+    local y = te.cast(bias and S[i] + bias(i) or S[i], "float32") * (scale(i) * by(i) / over(i))
+    return common.saturated(n, te.nearbyint(y) + te.cast(zero(i), "float32"), t)
+  end)
+end
+
+local LONGEST = (1 << 31) // (4 * 255 * 128) -- products whose sums, with what zero points take from them, are 32 bits
+local BYTES = common.set "int8 uint8"
+
+local function no_padding(attributes)
+  for _, p in ipairs(attributes.pads or {}) do if p ~= 0 then return false end end
+  return common.set "NOTSET VALID"[attributes.auto_pad or "NOTSET"]
+end
+
+-- The image with its zero point around it; nil: how much depends on its extents.
+local function padded(n, x, zero, attributes)
+  local pads = attributes.pads or {}
+  if no_padding(attributes) then return x end
+  if (attributes.auto_pad or "NOTSET") ~= "NOTSET" then return nil end
+  local list, rank = {0, 0}, #pads // 2
+  for d = 1, rank do list[d + 2], list[rank + d + 4] = pads[d], pads[rank + d] end
+  list[rank + 3], list[rank + 4] = 0, 0
+  for _, p in ipairs(list) do if p < 0 then return nil end end
+  return n:add("Pad", {x, n:constant(ms.array({#list}, "int64", list)),
+                       n:add("Reshape", {zero, n:constant(ms.array({0}, "int64", {}))})})
+end
+
+-- Sums of products of bytes by constant weights: those of bytes alone, which CPUs add four at once, less what zero
+-- points add to them. names: x, zero, weights, weights_zero, and of floats scale, weights_scale, bias; those that are
+-- missing are "". op: MatMulInteger, ConvInteger. The name of what is given; nil: it is not of this form, or, but with
+-- names.always, there are no zero points.
+function common.sums_of_bytes(n, op, names, attributes)
+  local x, w = n.values[names.x], n.values[names.weights]
+  local rank, is_product = #w.shape, op == "MatMulInteger"
+  local axis, floats = is_product and rank or 1, names.scale
+  if not w.constant or not BYTES[w.type] or not BYTES[x.type] or #x.shape < 2 or is_product and rank ~= 2
+      or rank < 2 then
+    return nil
+  end
+  local channels, zeros = w.shape[axis], {0}
+  if common.count(w.shape) == 0 or common.count(w.shape) // channels >= LONGEST then return nil end
+  local zero = names.zero ~= "" and n.values[names.zero]
+  if zero and zero.constant and zero.array and common.count(zero.shape) == 1 and zero.array:tolist()[1] == 0 then
+    zero = nil
+  end
+  if names.weights_zero ~= "" then
+    local array = n:known_of(names.weights_zero)
+    if not array or not n.values[names.weights_zero].constant then return nil end
+    zeros = array:tolist()
+  end
+  if zero and common.count(zero.shape) ~= 1 or #zeros ~= 1 and #zeros ~= channels then return nil end
+  for _, name in ipairs {names.weights_scale or "", names.bias or ""} do
+    local shape = name ~= "" and n.values[name].shape or {}
+    if common.count(shape) ~= 1 and common.text(shape) ~= common.text {channels} then return nil end
+  end
+  local weights, has_zeros = names.weights, false
+  if w.type == "uint8" then -- the same less 128, and so their zero points
+    local half = n:constant(ms.array({}, "int32", {128}))
+    weights = n:add("Cast", {n:add("Sub", {n:add("Cast", {weights}, {to = 6}), half})}, {to = 3})
+    for c, z in ipairs(zeros) do zeros[c] = z - 128 end
+  end
+  for _, z in ipairs(zeros) do has_zeros = has_zeros or z ~= 0 end
+  if not zero and not has_zeros and w.type == "int8" and not floats and not names.always then
+    return nil
+  end
+  if has_zeros and not is_product then return nil end
+  local image, summed, own = names.x, {}, {}
+  for key, value in pairs(attributes or {}) do own[key] = value end
+  if not is_product and zero then
+    image = padded(n, image, names.zero, own)
+    if not image then return nil end
+    own.pads = nil
+  end
+  for d = 1, rank do if d ~= axis then summed[#summed + 1] = d - 1 end end
+  local function total(name, axes, keepdims)
+    return n:add("ReduceSum", {n:add("Cast", {name}, {to = 6}), n:constant(ms.array({#axes}, "int64", axes))},
+                 {keepdims = keepdims, axes = axes})
+  end
+  local inputs = {n:add(op, {image, weights}, own), zero and names.zero or ""}
+  if not zero and not has_zeros and not floats then return inputs[1] end
+  local function numbers(list, times)
+    local scaled = {}
+    for c = 1, channels do scaled[c] = (list[c] or list[1]) * times end
+    return n:constant(ms.array({channels}, "int32", scaled))
+  end
+  inputs[3] = zero and total(weights, summed, 0) or ""
+  if has_zeros then
+    if zero then inputs[3] = n:add("Sub", {inputs[3], numbers(zeros, common.count(w.shape) // channels)}) end
+    inputs[4], inputs[5] = total(names.x, {#x.shape - 1}, 1), numbers(zeros, 1)
+  end
+  for k = 2, 5 do inputs[k] = inputs[k] or "" end
+  table.move({names.scale or "", names.weights_scale or "", names.bias or ""}, 1, 3, 6, inputs)
+  return n:add("OfSums", inputs, {axis = is_product and #x.shape - 1 or 1}, 1, "msched")
+end
+-- The same of a node's inputs, by their numbers: a list, as n:gives takes it.
+function common.given_sums(n, op, numbers, attributes)
+  local names = {}
+  for what, k in pairs(numbers) do names[what] = n:has(k) and n.node.inputs[k] or "" end
+  local name = common.sums_of_bytes(n, op, names, attributes)
+  return name and n:gives {name}
+end
+
 local function whole(x) return te.cast(x, "int32") end
 -- Less a zero point: one for all, or one a row of A, a column of B.
 local function less(n, k, along_row)
@@ -265,7 +406,23 @@ local function less(n, k, along_row)
   return function(x, _, at) return whole(x) - whole(Z[{at}]) end
 end
 operators.MatMulInteger = function(n)
+  local sums = common.given_sums(n, "MatMulInteger", {x = 1, weights = 2, zero = 3, weights_zero = 4})
+  if sums then return sums end
   return (matmul(n, n:x(1), n:x(2), less(n, 3, true), less(n, 4, false)))
+end
+-- What QLinearMatMul or QLinearConv gives, as sums of bytes that are quantized again; nil: it is not of this form.
+function common.requantized_sums(n, op, axis, attributes)
+  local inputs = n.node.inputs
+  for _, k in ipairs {2, 3, 5, 7, 8} do
+    if not n:has(k) or k ~= 5 and common.count(n:shape(k)) ~= 1 then return nil end
+  end
+  local channels = op == "ConvInteger" and n:shape(4)[1] or 1
+  if n:has(9) and (common.text(n:shape(9)) ~= common.text {channels} or n:type(9) ~= "int32") then return nil end
+  if common.count(n:shape(5)) ~= 1 and common.text(n:shape(5)) ~= common.text {channels} then return nil end
+  local sums = common.sums_of_bytes(n, op, {x = inputs[1], zero = inputs[3], weights = inputs[4],
+                                            weights_zero = inputs[6] or "", always = true}, attributes)
+  return sums and n:gives {n:add("Requantized", {sums, inputs[2], inputs[5], inputs[7], inputs[8], inputs[9] or ""},
+                                 {axis = axis}, 1, "msched")}
 end
 operators.QLinearMatMul = function(n)
   for _, k in ipairs {2, 5, 7} do
@@ -273,6 +430,8 @@ operators.QLinearMatMul = function(n)
       n:fail("input %d is a scale for each row or column, which is not known", k)
     end
   end
+  local sums = common.requantized_sums(n, "MatMulInteger", n:rank(1) - 1, {})
+  if sums then return sums end
   local function one(k) local P = n:x(k) return P[common.unfold(0, P.shape)] end
   local Y, t = matmul(n, n:x(1), n:x(4), less(n, 3, true), less(n, 6, false)), n:type(8)
   return compute(Y.shape, t, function(i)

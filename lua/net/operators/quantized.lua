@@ -144,6 +144,9 @@ local function to_float(n, Y, scale, bias, t)
   end)
 end
 microsoft("MatMulIntegerToFloat", function(n)
+  local of = {x = 1, weights = 2, scale = 3, weights_scale = 4, zero = 5, weights_zero = 6, bias = 7}
+  local sums = n:type(3) == "float32" and common.given_sums(n, "MatMulInteger", of)
+  if sums then return sums end
   local Y = common.matmul(n, n:x(1), n:x(2), common.less(n, 5, true), common.less(n, 6, false))
   local scale = common.by_column(n, 4, Y.shape[#Y.shape])
   return to_float(n, Y, function(i) return one(n, 3) * te.cast(wide(scale(i)), "float32") end, 7, n:type(3))
@@ -171,6 +174,12 @@ microsoft("QGemm", function(n)
 end)
 -- A is quantized to uint8 by its least and largest element.
 microsoft("DynamicQuantizeMatMul", function(n)
+  if n:value(2).constant and n:rank(2) == 2 then
+    local X, scale, zero = n:add("DynamicQuantizeLinear", {n.node.inputs[1]}, {}, 3)
+    local inputs = n.node.inputs
+    return n:gives {n:add("MatMulIntegerToFloat", {X, inputs[2], scale, inputs[3], zero, inputs[4] or "",
+                                                   inputs[5] or ""}, {}, 1, "com.microsoft")}
+  end
   local Q, S, Z = products.DynamicQuantizeLinear(n)
   local B = n:x(2)
   local Y = common.matmul(n, Q, B, function(x) return te.cast(x, "int32") - te.cast(Z[{}], "int32") end,

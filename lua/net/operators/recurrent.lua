@@ -56,49 +56,18 @@ local function set_activations(attributes, list, first, count)
   attributes.activations, attributes.activation_alpha, attributes.activation_beta = names, alphas, betas
 end
 
--- ---- Integer weights ---------------------------------------------------------------------------------------------
-
--- Sums of products of what DynamicQuantizeLinear gives, X with a scale S and a zero point Z, by weights of {directions,
--- in, rows} with a scale and a zero point for each direction, or each row of one. at: the numbers of these inputs.
--- Gives product(place of X, in, row), and real(sum, row), what a sum stands for.
-local function of_integers(n, at, d)
-  local X, S, Z, W, by, zero = n:x(at.X), n:x(at.S), n:x(at.Z), n:x(at.W), n:x(at.by), n:x(at.zero)
-  local function own(P, row) return #P.shape == 2 and P[{d, row}] or P[{d}] end
-  local function product(place, from, row)
-    return (te.cast(X[place], "int32") - te.cast(Z[{}], "int32"))
-      * (te.cast(W[{d, from, row}], "int32") - te.cast(own(zero, row), "int32"))
-  end
-  return product, function(sum, row) return te.cast(sum, "float32") * (S[{}] * own(by, row)) end
-end
-
--- {batch, rows}: what is remembered by the weights of a direction. Inputs: X, S, Z, W, scales, zero points.
-operators["msched.RecurrentIntegers"] = function(n)
-  local product, real = of_integers(n, {X = 1, S = 2, Z = 3, W = 4, by = 5, zero = 6},
-                                    te.const(n:int "direction", "int32"))
-  local s, rows = n:shape(1), n:shape(4)[3]
-  local sum = reduce({s[1], rows}, {s[2]}, te.sum, function(i, r) return product({i[1], r[1]}, r[1], i[2]) end)
-  return compute(sum.shape, "float32", function(i) return real(sum[i], i[2]) end)
-end
-
 -- ---- The parts ---------------------------------------------------------------------------------------------------
 
--- {steps, batch, gates * hidden}: inputs by their weights, and biases. Inputs: X, W, B; where weights are integers,
--- what makes them and X floats: S, Z, scales, zero points. both: how many gates have the second bias here too; the
--- others' is the cell's.
+-- {steps, batch, gates * hidden}: inputs by their weights, and biases. Inputs: X, W, B. both: how many gates have the
+-- second bias here too; the others' is the cell's.
 operators["msched.RecurrentInput"] = function(n)
   local X, W, B, d = n:x(1), n:x(2), n:has(3) and n:x(3) or nil, te.const(n:int "direction", "int32")
-  local integers, by_batch, own = n:has(4), n:flag "by_batch", n:int "both"
-  local rows, steps, batch = W.shape[integers and 3 or 2], X.shape[by_batch and 2 or 1], X.shape[by_batch and 1 or 2]
-  local product, real
-  if integers then product, real = of_integers(n, {X = 1, S = 4, Z = 5, W = 2, by = 6, zero = 7}, d) end
+  local by_batch, own = n:flag "by_batch", n:int "both"
+  local rows, steps, batch = W.shape[2], X.shape[by_batch and 2 or 1], X.shape[by_batch and 1 or 2]
   local sum = reduce({steps, batch, rows}, {X.shape[3]}, te.sum, function(i, r)
     local at = by_batch and {i[2], i[1], r[1]} or {i[1], i[2], r[1]}
-    return integers and product(at, r[1], i[3]) or wide(X[at]) * wide(W[{d, i[3], r[1]}])
+    return wide(X[at]) * wide(W[{d, i[3], r[1]}])
   end)
-  if integers then
-    local whole = sum
-    sum = compute(whole.shape, "float32", function(i) return real(whole[i], i[3]) end)
-  end
   if not B then return sum end
   return compute(sum.shape, sum.type, function(i)
     local y, second = sum[i] + wide(B[{d, i[3]}]), wide(B[{d, i[3] + rows}])
@@ -249,18 +218,37 @@ local LSTM = {cell = "LSTMCell", gates = 4, both = 4, states = 3, activations = 
 local INTEGERS = {cell = "LSTMCell", gates = 4, both = 4, states = 3, activations = {"Sigmoid", "Tanh", "Tanh"},
                   integers = true}
 
--- The names of what the inputs are multiplied with, and what of makes floats, where weights are integers.
-local function operands(n, integers)
-  if not integers then return {n.node.inputs[1], n.node.inputs[2], name_of(n, 4)} end
-  local X, S, Z = n:add("DynamicQuantizeLinear", {n.node.inputs[1]}, {}, 3)
-  return {X, n.node.inputs[2], name_of(n, 4), S, Z, n.node.inputs[9], n.node.inputs[10]}
+-- Where weights are integers: those of a direction of {directions, in, rows}, with their scales and zero points. first:
+-- the number of the weights' input; scales: of that of their scales.
+local function of_direction(n, d, first, scales)
+  local at = n:constant(ms.array({}, "int64", {d}))
+  local function part(k) return n:add("Gather", {n.node.inputs[k], at}, {axis = 0}) end
+  return {weights = part(first), weights_scale = part(scales), weights_zero = part(scales + 1)}
 end
--- The weights of what is remembered; their product with it, where they are integers.
-local function remembered(n, integers, H, d)
-  if not integers then return n.node.inputs[3] end
-  local X, S, Z = n:add("DynamicQuantizeLinear", {H}, {}, 3)
-  return n:add("RecurrentIntegers", {X, S, Z, n.node.inputs[3], n.node.inputs[11], n.node.inputs[12]}, {direction = d},
-               1, "msched")
+-- What is quantized as it comes, {bytes, scale, zero point}; and by the weights of a direction: floats.
+local function quantized(n, X) return {n:add("DynamicQuantizeLinear", {X}, {}, 3)} end
+local function by_integers(n, q, own)
+  return n:add("MatMulIntegerToFloat", {q[1], own.weights, q[2], own.weights_scale, q[3], own.weights_zero}, {}, 1,
+               "com.microsoft")
+end
+
+-- The inputs of a direction by their weights, and biases: {steps, batch, rows}. q: the inputs as integers.
+local function projected_of(n, kind, p, d, q)
+  local by_batch = p.by_batch and 1 or 0
+  if not kind.integers then
+    return n:add("RecurrentInput", {n.node.inputs[1], n.node.inputs[2], name_of(n, 4)},
+                 {direction = d, by_batch = by_batch, both = kind.both * p.hidden}, 1, "msched")
+  end
+  local Y = by_integers(n, q, of_direction(n, d, 2, 9))
+  if p.by_batch then Y = n:add("Transpose", {Y}, {perm = {1, 0, 2}}) end
+  if not n:has(4) then return Y end
+  local rows, bias = kind.gates * p.hidden, n:add("Gather", {n.node.inputs[4], n:constant(ms.array({}, "int64", {d}))},
+                                                  {axis = 0})
+  local function list(x) return n:constant(ms.array({1}, "int64", {x})) end
+  for k = 0, 1 do
+    Y = n:add("Add", {Y, n:add("Slice", {bias, list(k * rows), list((k + 1) * rows)})})
+  end
+  return Y
 end
 
 -- The name of what all steps gave, of all directions one after the other.
@@ -276,20 +264,19 @@ end
 -- Both directions, step by step. more(C): inputs of the cell of its own, where C is what an LSTM remembers.
 local function recurrent(n, kind, attributes, more)
   local p, by_batch, many = plan_of(n, kind.gates, kind.integers), n:int("layout", 0), #kind.activations
-  local factors = operands(n, kind.integers)
   local list, given, last, memory = activations_of(n, kind.activations, p.directions), {}, {}, {}
+  local q = kind.integers and quantized(n, n.node.inputs[1]) or nil
   attributes.clip = n:float("clip", 0.0)
   for d = 0, p.directions - 1 do
     local mine = {direction = d}
     for key, value in pairs(attributes) do mine[key] = value end
     set_activations(mine, list, d * many + 1, many)
-    local projected = n:add("RecurrentInput", factors,
-                            {direction = d, by_batch = by_batch, both = kind.both * p.hidden}, 1, "msched")
+    local projected, own = projected_of(n, kind, p, d, q), q and of_direction(n, d, 3, 11)
     local H, C = start_of(n, p, 6, d), kind.states == 3 and start_of(n, p, 7, d) or nil
     for k = 1, p.steps do
       local step = p.reverse[d] and p.steps - k or k - 1
       local at = n:constant(ms.array({}, "int32", {step}), true)
-      local R = remembered(n, kind.integers, H, d)
+      local R = own and by_integers(n, quantized(n, H), own) or n.node.inputs[3]
       H, given[d * p.steps + step + 1],
         C = n:add(kind.cell, {projected, at, R, H, name_of(n, 5), more(C)}, mine, kind.states, "msched")
     end

@@ -167,7 +167,10 @@ local function integer_convolution(n, X, xz, w, wz)
   local function less(e) return n:has(xz) and te.cast(e, "int32") - zx() or te.cast(e, "int32") end
   return convolve(n, X, n:x(w), less, zw, function() return te.cast(point(n, xz, "int32")(), X.type) end)
 end
-operators.ConvInteger = function(n) return integer_convolution(n, n:x(1), 3, 2, 4) end
+operators.ConvInteger = function(n)
+  local sums = common.given_sums(n, "ConvInteger", {x = 1, weights = 2, zero = 3, weights_zero = 4}, n.node.attributes)
+  return sums or integer_convolution(n, n:x(1), 3, 2, 4)
+end
 -- X: what stands in the place of the first input, in its order of dimensions.
 function common.quantized_convolution(n, X)
   local Y = integer_convolution(n, X, 3, 4, 6)
@@ -180,7 +183,9 @@ function common.quantized_convolution(n, X)
     return common.saturated(n, te.nearbyint(te.cast(sum, "float32") * scale) + te.cast(one(8), "float32"), n:type(8))
   end)
 end
-operators.QLinearConv = function(n) return common.quantized_convolution(n, n:x(1)) end
+operators.QLinearConv = function(n)
+  return common.requantized_sums(n, "ConvInteger", 1, n.node.attributes) or common.quantized_convolution(n, n:x(1))
+end
 
 -- What its windows are: {kernel, strides, dilations, before, out} a dimension.
 local function transposed_window(n, X, W, groups)

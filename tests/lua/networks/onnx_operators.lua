@@ -301,6 +301,62 @@ check("DFT", {f32({1, 2, 2}, {1, 2, 3, 4}), known(i64({}, {4}))}, {f32({1, 4, 2}
 for _, signal in ipairs {f32({1, 3, 1}, {1, 2, 3}), f32({1, 3}, {1, 2, 3})} do
   check("STFT", {signal, known(i64({}, {1})), f32({2}, {1, 10})}, {f32({1, 2, 2, 2}, {21, 0, -19, 0, 32, 0, -28, 0})})
 end
+-- Constant weights are multiplied without their zero points, which are taken from the sums; what is wanted is as the
+-- definition says.
+do
+  local M, K, N = 2, 5, 3
+  local function bytes(count, t, first)
+    local list = {}
+    for k = 1, count do list[k] = (first + k * 37) % 256 - (t == "int8" and 128 or 0) end
+    return list
+  end
+  for _, case in ipairs {{"uint8", "int8", {0, 0, 0}}, {"int8", "int8", {3, -128, 127}},
+                         {"uint8", "uint8", {128, 0, 255}}, {"uint8", "uint8", {7}}} do
+    local ta, tb, zeros = table.unpack(case)
+    local a, b, sums, floats = bytes(M * K, ta, 5), bytes(K * N, tb, 11), {}, {}
+    for m = 0, M - 1 do
+      for c = 1, N do
+        local sum = 0
+        for k = 1, K do sum = sum + (a[m * K + k] - 9) * (b[(k - 1) * N + c] - (zeros[c] or zeros[1])) end
+        sums[#sums + 1], floats[#floats + 1] = sum, sum * 0.5 * 0.25 * c + c
+      end
+    end
+    local A, Z = {ta, {1, M, K}, a}, {ta, {}, {9}}
+    local B, zero = known {tb, {K, N}, b}, known {tb, {#zeros}, zeros}
+    check("MatMulInteger", {A, B, Z, zero}, {{"int32", {1, M, N}, sums}})
+    check("com.microsoft.MatMulIntegerToFloat",
+          {A, B, f32({}, {0.5}), known(f32({N}, {0.25, 0.5, 0.75})), Z, zero, known(f32({N}, {1, 2, 3}))},
+          {f32({1, M, N}, floats)})
+    local y = {}
+    for k, sum in ipairs(sums) do
+      local x = sum * 0.001953125 -- halves are rounded to even
+      local whole = math.floor(x + 0.5)
+      if whole - x == 0.5 and whole % 2 == 1 then whole = whole - 1 end
+      y[k] = math.max(-128, math.min(127, whole + 4))
+    end
+    check("QLinearMatMul", {A, f32({}, {0.5}), Z, B, f32({}, {0.0078125}), zero, f32({}, {2}), {"int8", {}, {4}}},
+          {{"int8", {1, M, N}, y}})
+  end
+  -- A padded image has its zero point around it.
+  local image, weights, sums = {1, 2, 3, 4}, {-1, 2, 3, -4}, {}
+  for row = 0, 2 do
+    for column = 0, 2 do
+      local sum = 0
+      for k = 0, 3 do
+        local r, c = row + k // 2 - 1, column + k % 2 - 1
+        if r >= 0 and r < 2 and c >= 0 and c < 2 then sum = sum + (image[2 * r + c + 1] - 3) * weights[k + 1] end
+      end
+      sums[#sums + 1] = sum
+    end
+  end
+  local X, W, Z = {"uint8", {1, 1, 2, 2}, image}, known {"int8", {1, 1, 2, 2}, weights}, {"uint8", {}, {3}}
+  check("ConvInteger", {X, W, Z}, {{"int32", {1, 1, 3, 3}, sums}}, {pads = {1, 1, 1, 1}})
+  local y = {}
+  for k, sum in ipairs(sums) do y[k] = math.max(0, sum + 5 + 10) end
+  check("QLinearConv", {X, f32({}, {0.5}), Z, W, known(f32({1}, {4})), known {"int8", {1}, {0}}, f32({}, {2}),
+                        {"uint8", {}, {10}}, known {"int32", {1}, {5}}}, {{"uint8", {1, 1, 3, 3}, y}},
+        {pads = {1, 1, 1, 1}})
+end
 -- Longer ones are products with tables, or two products, by the length; a long prime is one sum.
 local function turned(list, length, bins, sign, scale)
   local values = {}
@@ -334,7 +390,8 @@ for _, length in ipairs {7, 60, 96} do
   local padded = length + length // 2
   for _, own in ipairs {padded, length // 2} do
     check("DFT", {{"float64", {1, length, 2}, complex}, known(i64({}, {own}))},
-          {{"float64", {1, own, 2}, turned(table.move(complex_pairs, 1, math.min(own, length), 1, {}), own, own, -1, 1)}})
+          {{"float64", {1, own, 2},
+            turned(table.move(complex_pairs, 1, math.min(own, length), 1, {}), own, own, -1, 1)}})
   end
   check("STFT", {f32({1, length}, real), known(i64({}, {length})), false, known(i64({}, {length}))},
         {f32({1, 1, length // 2 + 1, 2}, turned(real_pairs, length, length // 2 + 1, -1, 1))})
