@@ -5,7 +5,8 @@ local cli, tools, rates = ms.load "lua.cli.cli", ms.load "lua.bench.tools", ms.l
 local network = ms.load "lua.cli.network"
 
 local TRIALS, ROUNDS, SECONDS = 32, 7, 0.3 -- of a function; of a network, and of each side in a round
-local TOLERANCE = 1e-3 -- of the largest element
+local TOLERANCE, HALF = 1e-3, 1e-2 -- of the largest element; where constants are of 16 bits
+local SHARE = 1e-3 -- what the largest element of a sigmoid counts for at least: others compute it within 1e-7 of 1
 -- Where a value that is rounded the other way is a step of 8 bits, and the layers after it carry that on: of the root
 -- mean square. onnxruntime's own outputs of BERT, with its optimizations and without, are 0.04 apart, and 0.12 at most.
 local QUANTIZED = 0.1
@@ -121,6 +122,14 @@ local function plan_of(net, options, store, name, given)
   return opened
 end
 
+local PASSES_ON = ms.load "lua.net.common".set "Identity Reshape Flatten Squeeze Unsqueeze Transpose"
+-- What the largest element of an output counts for at least.
+local function least_scale(net, name)
+  local node = net:giver(name)
+  while node and PASSES_ON[node.op] do node = net:giver(node.inputs[1]) end
+  return node and node.op == "Sigmoid" and SHARE or 1e-30
+end
+
 -- The largest difference of all outputs, as a share of the largest element of the other program's; and the largest of
 -- the root mean squares of their differences, as a share of that of its elements.
 local function difference(net, outputs, folder)
@@ -130,8 +139,9 @@ local function difference(net, outputs, folder)
     local ours, theirs = outputs[output.name], ms.load_array(string.format("%s/OUTPUT.%d.npy", folder, i - 1))
     local apart, _, mean = ours:difference(theirs)
     local largest, _, size = theirs:difference(ms.array(theirs:shape(), theirs:type()))
-    most = larger(most, apart / math.max(largest, 1e-30))
-    most_mean = larger(most_mean, mean / math.max(size, 1e-30))
+    local least = least_scale(net, output.name)
+    most = larger(most, apart / math.max(largest, least))
+    most_mean = larger(most_mean, mean / math.max(size, least))
   end
   return most, most_mean
 end
@@ -141,6 +151,14 @@ local function is_quantized(net)
     if operator:find "Quantize" or operator:find "QLinear" then return true end
   end
   return false
+end
+
+-- How far outputs may be apart, of numbers that are not quantized.
+local function tolerance_of(net)
+  for _, array in pairs(net.constants) do
+    if array:type() == "float16" or array:type() == "bfloat16" then return HALF end
+  end
+  return TOLERANCE
 end
 
 local function median(times)
@@ -175,7 +193,9 @@ local function about_peer(peer, line, net, outputs)
     peer.about.peak_bytes ~= 0 and peer.about.peak_bytes or nil
   local most, mean = difference(net, outputs, peer.folder)
   line[peer.prefix .. "difference"], line[peer.prefix .. "mean_difference"] = most, mean
-  if is_quantized(net) and mean > QUANTIZED or not is_quantized(net) and most > TOLERANCE then line.wrong = true end
+  if is_quantized(net) and mean > QUANTIZED or not is_quantized(net) and most > tolerance_of(net) then
+    line.wrong = true
+  end
 end
 
 -- The processes of all programs that options name, which are closed together.

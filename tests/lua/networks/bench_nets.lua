@@ -123,6 +123,23 @@ for _, case in ipairs {{6.7}, {9, wrong = true}} do
   lines, refused = run({json = true, onnxruntime = python, input = {"x=" .. base .. ".x.npy"}}, {base .. ".steps.onnx"})
   assert(lines[1].difference > 0.1 and lines[1].wrong == case.wrong and not refused == not case.wrong, refused)
 end
+-- Shares that are all small are judged as shares of 1; numbers of 16 bits less strictly.
+for _, case in ipairs {{"Sigmoid", -20, 1e-7}, {"Sigmoid", -20, 1e-5, wrong = true},
+                       {"Mul", 1, 5e-3, "float16"}, {"Mul", 1, 5e-3, "float32", wrong = true}} do
+  local t = case[4] or "float32"
+  write(base .. ".shares.onnx",
+        onnx.model {opset = 17, nodes = {{"Cast", {"x"}, {"z"}, {to = t == "float16" and 10 or 1}},
+                                         {"Mul", {"z", "one"}, {"w"}}, {"Cast", {"w"}, {"v"}, {to = 1}},
+                                         {case[1], {"v", case[1] == "Mul" and "v" or nil}, {"y"}}},
+                    inputs = {{"x", "float32", {2, 3}}}, outputs = {{"y"}},
+                    constants = {one = {t, {}, {t == "float16" and 0x3c00 or 1}}}})
+  ms.array({2, 3}, "float32", function() return case[2] end):save(base .. ".x.npy")
+  local own = case[1] == "Sigmoid" and 1 / (1 + math.exp(20)) or 1
+  stand_in {own, own, own, own, own, own + case[3]}
+  lines, refused = run({json = true, onnxruntime = python, input = {"x=" .. base .. ".x.npy"}},
+                       {base .. ".shares.onnx"})
+  assert(lines[1].wrong == case.wrong and not refused == not case.wrong, refused)
+end
 stand_in(right)
 
 -- One that ends at once, or before it has measured, says why.
