@@ -6,6 +6,7 @@ local te, common, infer, memory = ms.te, ms.load "lua.net.common", ms.load "lua.
 local fuse = {}
 
 local MOST_NODES, MOST_INPUTS = 16, 24 -- of a group
+local MOST_COPIES = 64 -- that the nodes of a group are computed for one element, all together
 
 -- ---- What a node is ----------------------------------------------------------------------------------------------
 
@@ -88,6 +89,34 @@ local function is_beside(p, g)
   return true
 end
 
+-- How often a step reads each of its inputs for an element, by name, as its function's text has it.
+local function uses_of(step)
+  if step.uses then return step.uses end
+  local text, k = tostring(step.func), 0
+  local parameters, body = text:match "def [%w_]+(%b()):\n(.*)$"
+  local uses = {}
+  body = body:gsub("T%.reads%b()", ""):gsub("T%.writes%b()", "")
+  for name in parameters:gmatch "([%w_]+): T%.Buffer" do
+    k = k + 1
+    if step.inputs[k] then uses[step.inputs[k]] = select(2, body:gsub("%f[%w_]" .. name .. "%[", "")) end
+  end
+  step.uses = uses
+  return uses
+end
+
+-- How often steps are computed for an element of the last one, all together: what is read twice is computed twice, but
+-- for a product, window or reduction.
+local function copies_of(steps)
+  local weights, total = {[steps[#steps].outputs[1]] = 1}, 0
+  for at = #steps, 1, -1 do
+    local step = steps[at]
+    local own = HEAVY[kind_of(step)] and 1 or weights[step.outputs[1]] or 0
+    total = total + own
+    for name, uses in pairs(uses_of(step)) do weights[name] = (weights[name] or 0) + uses * own end
+  end
+  return total
+end
+
 -- Whether what p gives may be computed inside g, which alone reads it. before: before reductions too; it is asked for
 -- last, since a product's group takes in what is behind it at no cost, while a reduction computes what is before it
 -- each time that it reads it.
@@ -122,7 +151,9 @@ end
 local function takers_of(state, p, readers, before)
   local list = {}
   for g in pairs(readers) do
-    if g == p or not may_join(state, p, g, before) or #inputs_of(join(p, g).steps) > MOST_INPUTS then return nil end
+    if g == p or not may_join(state, p, g, before) then return nil end
+    local joined = join(p, g)
+    if #inputs_of(joined.steps) > MOST_INPUTS or copies_of(joined.steps) > MOST_COPIES then return nil end
     list[#list + 1] = g
   end
   if #list > 1 and (#p.steps > 1 or not widens(state, p)) then return nil end

@@ -143,23 +143,28 @@ local function same_types(n, first)
   end
 end
 
--- f of the elements of all inputs; one that is alone is copied.
-local function broadcast(n, f, t)
+-- f of the elements of all inputs; one that is alone is copied. halves: of what halves of them give, since f has its
+-- operands several times.
+local function broadcast(n, f, t, halves)
   local shapes, tensors = {}, {}
   for i = 1, n:count() do shapes[i], tensors[i] = n:shape(i), n:x(i) end
   local shape = common.broadcast(n, shapes)
   return common.compute(shape, t or n:type(1), function(indices)
-    local result = wide(common.at(tensors[1], indices))
-    for i = 2, #tensors do result = f(result, wide(common.at(tensors[i], indices)), n) end
-    return result
+    local function joined(first, last)
+      local x = wide(common.at(tensors[last], indices))
+      if first == last then return x end
+      local middle = halves and (first + last) // 2 or last - 1
+      return f(joined(first, middle), middle + 1 < last and joined(middle + 1, last) or x, n)
+    end
+    return joined(1, #tensors)
   end)
 end
-local function binary(name, f, t, least)
+local function binary(name, f, t, least, halves)
   operators[name] = function(n)
     if n:count() < (least or 2) then n:fail("it has %d inputs", n:count()) end
     if not least and n:count() ~= 2 then n:fail("it has %d inputs, not 2", n:count()) end
     same_types(n)
-    return broadcast(n, f, t)
+    return broadcast(n, f, t, halves)
   end
 end
 
@@ -194,8 +199,8 @@ binary("Sub", function(x, y) return x - y end)
 binary("Mul", function(x, y) return x * y end)
 binary("Div", divide)
 binary("Mod", remainder)
-binary("Max", larger, nil, 1)
-binary("Min", smaller, nil, 1)
+binary("Max", larger, nil, 1, true)
+binary("Min", smaller, nil, 1, true)
 binary("Sum", function(x, y) return x + y end, nil, 1)
 binary("PRelu", function(x, y) return te.select(te.lt(x, 0), x * y, x) end)
 for onnx, own in pairs {Less = "lt", LessOrEqual = "le", Greater = "gt", GreaterOrEqual = "ge", Equal = "eq"} do

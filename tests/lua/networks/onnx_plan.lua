@@ -133,6 +133,15 @@ groups("Identity, Conv Sigmoid Identity",
 
 c = {w = some {16, 8}, b = some {8}, half = {"float32", {}, {0.5}}, one = {"float32", {1}, {1}},
      root = {"float32", {}, {1.4142135}}}
+-- What is read twice is computed twice: a chain of maxima is cut before its function doubles too often.
+do
+  local nodes, constants, last = {}, {}, "x"
+  for k = 1, 10 do
+    nodes[k], last = {"Max", {last, "c" .. k}, {"m" .. k}}, "m" .. k
+    constants["c" .. k] = {"float32", {8}, {0, k / 20, -1, 0.5, -0.5, k / 12, -2, 0.1}}
+  end
+  groups("Max Max Max Max, Max Max Max Max Max Max", build({4, 8}, nodes, constants))
+end
 plan = groups("MatMul Add Gelu", build({4, 16}, {{"MatMul", {"x", "w"}, {"m"}}, {"Add", {"m", "b"}, {"a"}}, {"Div",
                                                  {"a", "root"}, {"d"}}, {"Erf", {"d"}, {"e"}}, {"Add", {"e", "one"},
                                                  {"p"}}, {"Mul", {"a", "p"}, {"q"}}, {"Mul", {"q", "half"}, {"y"}}}, c))
