@@ -115,6 +115,59 @@ local function leaves_of(n, t)
   return reduce({shape[1], #t.roots}, {t.depth}, walk, first)
 end
 
+-- An operator of trees: parse(n) gives {t, …}, finish(n, that, leaves) what the node does.
+local function of_trees(name, parse, finish)
+  ml(name, function(n)
+    local e = parse(n)
+    return finish(n, e, leaves_of(n, e.t))
+  end)
+end
+
+-- Trees in the order of their results, each of which has as many: {weights by places, each}. Leaves are then read once,
+-- and not for each result. id, weight: of a place; all: each result needs a tree. nil: a tree has leaves of several, or
+-- results have few trees.
+local function by_result(t, many, id, weight, all)
+  for _, key in ipairs {"feature", "value", "missing"} do t[key] = table.move(t[key], 1, #t[key], 1, {}) end
+  local lists, each = {}, 0
+  for c = 1, many do lists[c] = {} end
+  for _, root in ipairs(t.roots) do
+    local own, open, seen = nil, {root}, {}
+    while #open > 0 do
+      local at = table.remove(open)
+      if t.mode[at + 1] == 0 then
+        own = own or id(at)
+        if not own or own ~= id(at) then return nil end
+      else
+        for _, child in ipairs {t.yes[at + 1], t.no[at + 1]} do
+          if not seen[child] then seen[child], open[#open + 1] = true, child end
+        end
+      end
+    end
+    table.insert(lists[own + 1], root)
+  end
+  for _, list in ipairs(lists) do
+    each = math.max(each, #list)
+    if all and #list == 0 then return nil end
+  end
+  if each * many > 2 * #t.roots then return nil end
+  local weights, none = {}, #t.yes -- a leaf of nothing, for results with fewer trees
+  for at = 0, none - 1 do weights[at + 1] = t.mode[at + 1] == 0 and weight(at) or 0.0 end
+  weights[none + 1] = 0.0
+  t.feature[none + 1], t.value[none + 1], t.mode[none + 1], t.yes[none + 1], t.no[none + 1] = 0, 0.0, 0, none, none
+  if #t.missing > 0 then t.missing[none + 1] = 0 end
+  t.roots = {}
+  for c, list in ipairs(lists) do
+    for k = 1, each do t.roots[(c - 1) * each + k] = list[k] or none end
+  end
+  return {weights = weights, each = each}
+end
+local function sums_by_result(n, leaf, many, t_of, own)
+  local W = table_of(n, t_of, own.weights)
+  return reduce({leaf.shape[1], many}, {own.each}, te.sum, function(i, r)
+    return W[{within(leaf[{i[1], many == 1 and r[1] or i[2] * own.each + r[1]}], #own.weights)}]
+  end)
+end
+
 -- What trees give together, by name: the reducer, and the weight of a leaf that has none for a result.
 local AGGREGATES = {SUM = {te.sum, 0.0}, AVERAGE = {te.sum, 0.0}, MIN = {common.minimum, math.huge},
                     MAX = {common.maximum, -math.huge}}
@@ -130,8 +183,8 @@ local function aggregated(leaf, many, how, t, weight)
   end)
 end
 
--- {rows, classes}: the sum of the leaves' weights, of attributes that begin so; and how many of them there are, where a
--- leaf may have none.
+-- An ensemble, whose leaves' weights are attributes that begin so: {t, how, list, counts, own, trees}. list, counts:
+-- weights by place and result, and how many there are; own: as by_result, where there is no need of these.
 local function ensemble(n, prefix, many)
   local t = trees_of(n)
   local trees, nodes, ids = n:ints(prefix .. "_treeids"), n:ints(prefix .. "_nodeids"), n:ints(prefix .. "_ids")
@@ -140,10 +193,11 @@ local function ensemble(n, prefix, many)
     n:fail("lists of %d and %d weights", #trees, #weights)
   end
   local how = n:choice("aggregate_function", "SUM", "SUM", "AVERAGE", "MIN", "MAX")
-  local list, counts, none = {}, {}, AGGREGATES[how][2]
+  local e, list, counts, none = {t = t, how = how, many = many, trees = #t.roots}, {}, {}, AGGREGATES[how][2]
   local join = how == "MIN" and math.min or how == "MAX" and math.max or function(x, y) return x + y end
   if many > MOST // #t.yes then n:fail("%d nodes with %d weights each are more than are made", #t.yes, many) end
   for k = 1, #t.yes * many do list[k], counts[k] = none, 0 end
+  local result, several = {}, {} -- of a place
   for k, tree in ipairs(trees) do
     local place = t.place[tree] and t.place[tree][nodes[k]]
     if not place or ids[k] < 0 or ids[k] >= many then
@@ -151,17 +205,35 @@ local function ensemble(n, prefix, many)
     end
     local at = place * many + ids[k] + 1
     list[at], counts[at] = join(list[at], weights[k]), 1
+    several[place] = several[place] or result[place] and result[place] ~= ids[k]
+    result[place] = ids[k]
   end
-  local leaf, some = leaves_of(n, t), false
   for k, mode in ipairs(t.mode) do
-    for c = 1, mode == 0 and many or 0 do some = some or counts[(k - 1) * many + c] == 0 end
+    for c = 1, mode == 0 and many or 0 do e.some = e.some or counts[(k - 1) * many + c] == 0 end
+  end
+  e.list, e.counts, e.nodes = list, counts, #t.yes
+  if how == "SUM" or how == "AVERAGE" then
+    e.own = by_result(t, many, function(at) return not several[at] and result[at] or nil end,
+                      function(at) return list[at * many + result[at] + 1] end, prefix == "class")
+  end
+  return e
+end
+-- {rows, classes}: the sum of the leaves' weights; and how many of them there are, where a leaf may have none.
+local function given_by(n, e, leaf, prefix)
+  if e.own then
+    local Y = sums_by_result(n, leaf, e.many, "float32", e.own)
+    if e.how == "AVERAGE" then
+      local sum = Y
+      Y = compute(sum.shape, "float32", function(i) return sum[i] / (e.trees + 0.0) end)
+    end
+    return Y, nil
   end
   local function of_leaves(t_of, values, by)
-    local T = table_of(n, t_of, values, {#t.yes, many})
-    return aggregated(leaf, many, by, t_of, function(at, c) return T[{within(at, #t.yes), c}] end)
+    local T = table_of(n, t_of, values, {e.nodes, e.many})
+    return aggregated(leaf, e.many, by, t_of, function(at, c) return T[{within(at, e.nodes), c}] end)
   end
-  return of_leaves("float32", list, how),
-    prefix == "class" and some and of_leaves("int32", counts, "SUM") or nil
+  return of_leaves("float32", e.list, e.how),
+    prefix == "class" and e.some and of_leaves("int32", e.counts, "SUM") or nil
 end
 local function with_base(n, Y, base)
   if #base == 0 then return Y end
@@ -169,22 +241,25 @@ local function with_base(n, Y, base)
   local B = table_of(n, "float32", base)
   return compute(Y.shape, "float32", function(i) return Y[i] + B[{i[2]}] end)
 end
-ml("TreeEnsembleRegressor", function(n)
-  return scores.transformed(n, with_base(n, (ensemble(n, "target", n:int "n_targets")), n:floats("base_values", {})))
+of_trees("TreeEnsembleRegressor", function(n) return ensemble(n, "target", n:int "n_targets") end,
+         function(n, e, leaf)
+  return scores.transformed(n, with_base(n, (given_by(n, e, leaf, "target")), n:floats("base_values", {})))
 end)
-ml("TreeEnsembleClassifier", function(n)
+of_trees("TreeEnsembleClassifier", function(n)
+  return ensemble(n, "class", #scores.labels_of(n, "classlabels_int64s"))
+end, function(n, e, leaf)
   local labels, distinct, positive = scores.labels_of(n, "classlabels_int64s"), {}, true
   local base = n:floats("base_values", {})
   for _, id in ipairs(n:ints "class_ids") do distinct[id] = true end
   for _, weight in ipairs(n:floats "class_weights") do positive = positive and weight >= 0 end
   if #labels ~= 2 or #ms.sorted_keys(distinct) ~= 1 then
-    local raw, hits = ensemble(n, "class", #labels)
+    local raw, hits = given_by(n, e, leaf, "class")
     local Y = with_base(n, raw, base)
     return scores.largest_label(n, Y, labels, #base == 0 and hits or nil), scores.transformed(n, Y)
   end
   -- Weights of one class alone: the other's score follows from its own.
   local how = n:choice("post_transform", "NONE", "NONE", "LOGISTIC")
-  local id, Y = ms.sorted_keys(distinct)[1], ensemble(n, "class", #labels)
+  local id, Y = ms.sorted_keys(distinct)[1], given_by(n, e, leaf, "class")
   if #base > 2 then n:fail("%d base values for 2 results", #base) end
   local S = compute({Y.shape[1]}, "float32", function(i)
     local s = Y[{i[1], te.const(id, "int32")}]
@@ -277,7 +352,7 @@ local function trees_of_tensors(n, leaves)
   return t
 end
 
-ml("TreeEnsemble", function(n)
+of_trees("TreeEnsemble", function(n)
   local weights, targets, many = tensor(n, "leaf_weights"), n:ints "leaf_targetids", n:int "n_targets"
   if #weights ~= #targets then n:fail("%d weights and %d results of leaves", #weights, #targets) end
   for k, target in ipairs(targets) do
@@ -287,11 +362,24 @@ ml("TreeEnsemble", function(n)
   local t = trees_of_tensors(n, #weights)
   t.type = common.wide_type(n:type(1))
   if not common.is_float(t.type) then n:fail("its input is of %s; floats are expected", t.type) end
-  local leaf, W, T = leaves_of(n, t), table_of(n, t.type, weights), table_of(n, "int32", targets)
-  local Y = aggregated(leaf, many, how, t.type, function(place, result, none)
-    local at = within(place - t.first, #weights)
-    return te.select(te.eq(T[{at}], result), W[{at}], te.const(none, t.type))
-  end)
+  local e = {t = t, how = how, many = many, trees = #t.roots, weights = weights, targets = targets}
+  if how == "SUM" or how == "AVERAGE" then
+    e.own = by_result(t, many, function(at) return targets[at - t.first + 1] end,
+                      function(at) return weights[at - t.first + 1] end)
+  end
+  return e
+end, function(n, e, leaf)
+  local t, Y = e.t.type, nil
+  if e.own then
+    local sum = sums_by_result(n, leaf, e.many, t, e.own)
+    Y = e.how == "SUM" and sum or compute(sum.shape, t, function(i) return sum[i] / (e.trees + 0.0) end)
+  else
+    local W, T = table_of(n, t, e.weights), table_of(n, "int32", e.targets)
+    Y = aggregated(leaf, e.many, e.how, t, function(place, result, none)
+      local at = within(place - e.t.first, #e.weights)
+      return te.select(te.eq(T[{at}], result), W[{at}], te.const(none, t))
+    end)
+  end
   return common.narrow(scores.transformed(n, Y, named(n, TRANSFORM_NAMES, "post_transform", 0)), n:type(1))
 end)
 

@@ -80,6 +80,13 @@ check("Mod", {i64({4}, {7, -7, 7, -7}), i64({4}, {3, 3, -3, -3})}, {i64({4}, {1,
 check("Mod", {i64({2}, {-7, 7}), i64({2}, {3, -3})}, {i64({2}, {-1, 1})}, {fmod = 1})
 check("Mod", {f32({2}, {-7.5, 7.5}), f32({2}, {2, -2})}, {f32({2}, {-1.5, 1.5})}, {fmod = 1})
 check("Max", {f32({3}, {1, nan, 3}), f32({3}, {2, 2, nan}), f32({1}, {0})}, {f32({3}, {2, nan, nan})})
+do
+  local list = {}
+  for k = 1, 12 do list[k] = f32({2}, {k * 5 % 13, k == 7 and nan or k}) end
+  check("Max", list, {f32({2}, {12, nan})})
+  check("Min", list, {f32({2}, {1, nan})})
+  check("Sum", list, {f32({2}, {78, nan})})
+end
 for _, e in ipairs {0.5, 1, 2, 3, -1, 1.5} do
   check("Pow", {f32({3}, {0.25, 1, 4}), known(f32({1}, {e}))}, {f32({3}, {0.25 ^ e, 1, 4 ^ e})})
 end
@@ -618,6 +625,13 @@ local function list_of(many)
 end
 ml("TreeEnsembleRegressor", {f32({4, 1}, {299, 0, 7.5, 150})}, {f32({4, 1}, {599.5, 1.5, 600.5, 301.5})}, list_of(300))
 ml("TreeEnsembleRegressor", {f32({2, 1}, {1, 2})}, {f32({2, 1}, {0.5, 0.5})}, list_of(0))
+-- A tree of each result, or none.
+ml("TreeEnsembleRegressor", {f32({2, 1}, {1, nan})}, {f32({2, 3}, {10, 0.5, 0, 10, 0.5, 0})},
+   trees_with("target", {0, 0, 1}, {n_targets = 3}))
+ml("TreeEnsembleRegressor", {f32({2, 1}, {2, 1})}, {f32({2, 2}, {10, 0.25, 5, 0.25})},
+   trees_with("target", {0, 0, 1}, {n_targets = 2, aggregate_function = "AVERAGE"}))
+ml("TreeEnsembleClassifier", {f32({1, 1}, {2})}, {i64({1}, {9}), f32({1, 3}, {0, -20, -0.5})},
+   trees_with("class", {1, 1, 2}, {classlabels_int64s = {7, 8, 9}, class_weights = {-10.0, -20.0, -0.5}}))
 
 -- Leaves in a list of their own: at most 1; else whether it is 2 or 3. The second tree begins with the latter.
 local function leaves_with(more)
