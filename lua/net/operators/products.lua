@@ -237,8 +237,8 @@ end
 operators.DynamicQuantizeLinear = function(n)
   local X, set = n:x(1), {}
   for d = 1, #X.shape do set[d] = true end
-  local _, low = common.over(X, set, true, common.minimum)
-  local _, high = common.over(X, set, true, common.maximum)
+  local _, low = common.over(X, set, true, te.min)
+  local _, high = common.over(X, set, true, te.max)
   local first = {}
   for d = 1, #X.shape do first[d] = 0 end
   local scale =
