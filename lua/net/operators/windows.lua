@@ -505,6 +505,13 @@ local function global(reducer, before, after)
   end
 end
 operators.GlobalAveragePool = global(te.sum, nil, function(x, k) return x / te.const(k + 0.0, x.type) end)
+-- The same with ones of all places for a second input, by which elements are multiplied (pass/column_sums.lua).
+operators["msched.GlobalAveragePool"] = function(n)
+  local X, ones, set, places = n:x(1), n:x(2), {}, 1
+  for d = 3, #X.shape do set[d], places = true, places * X.shape[d] end
+  return (common.over(X, set, true, te.sum, function(x, at) return x * ones[table.move(at, 3, #at, 1, {})] end,
+                      function(x) return x / te.const(places + 0.0, x.type) end))
+end
 operators.GlobalMaxPool = global(common.maximum)
 operators.GlobalLpPool = function(n)
   local p = n:int("p", 2)

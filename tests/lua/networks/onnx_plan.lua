@@ -716,6 +716,16 @@ do
   winograd.tile = by_cost
 end
 
+-- Averages over many places of many channels as products with ones; others as they are.
+for _, case in ipairs {{{1, 16, 5, 4}, true}, {{2, 9, 16}, true}, {{1, 7, 5, 4}}, {{1, 16, 3, 5}}} do
+  local _, plan = check(build(case[1], {{"Relu", {"x"}, {"r"}}, {"GlobalAveragePool", {"r"}, {"y"}}}, {}))
+  local found
+  for _, g in ipairs(plan.prepared.groups) do
+    for _, step in ipairs(g.steps) do found = found or step.node.domain == "msched" end
+  end
+  assert((found or nil) == case[2], table.concat(case[1], "x"))
+end
+
 -- Transposed convolutions to few channels as convolutions to all phases of these; which ones are.
 do
   local function transposed(attributes, shape, weights, more, no_bias)
