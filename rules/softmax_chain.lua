@@ -196,4 +196,48 @@ function chain.schedule_normalizer(sch, name, sums, around, lanes)
   return true
 end
 
+-- ---- On a GPU ------------------------------------------------------------------------------------------------------
+
+-- Loops of the fused block: blocks of threads, so many at most along a thread axis, tiles of columns. Gives the last
+-- two, and the number along the axis. Where rows see unlike numbers of columns, all blocks of the same rows are
+-- neighbours: those that take longest begin first, whatever their head (tir/lower/loop/ends.c).
+function chain.bind_tiles(sch, outer, axis, most)
+  local loops = {sch:get_loops(outer)}
+  local columns, tiles = table.remove(loops), table.remove(loops)
+  local factors = {sch:sample_perfect_tile(tiles, 2, most)}
+  local blocks, inner = sch:split(tiles, factors)
+  if sch:annotation(outer, "msched.idle_above_zero") and #loops > 0 then
+    sch:reorder {blocks, table.unpack(loops)}
+    table.insert(loops, 1, blocks)
+  else
+    loops[#loops + 1] = blocks
+  end
+  sch:bind(#loops > 1 and sch:fuse(loops) or loops[1], "blockIdx.x")
+  sch:bind(inner, axis)
+  return inner, columns, factors[2]
+end
+
+-- The division at the end, of that name, under a loop, with what follows it element by element, in whatever order that
+-- is in memory; gives it.
+function chain.divide_under(sch, name, loop)
+  local normalize = sch:get_sblock(name)
+  while #sch:consumers(normalize) == 1 do
+    local consumer = sch:get_consumers(normalize)
+    if not sch:is_spatial(consumer) or not sch:can_reverse_inline(consumer) then break end
+    sch:reverse_compute_inline(consumer)
+  end
+  sch:reverse_compute_at(normalize, loop, {preserve_unit_loops = true})
+  return normalize
+end
+
+-- No other rule schedules a block.
+function chain.leave_alone(sch)
+  for _, name in ipairs(sch:block_names()) do
+    local block = sch:get_sblock(name)
+    if not sch:is_root(block) and not sch:annotation(block, "schedule_rule") then
+      sch:annotate(block, "schedule_rule", "None")
+    end
+  end
+end
+
 return chain

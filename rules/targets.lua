@@ -211,6 +211,14 @@ local function fused_softmax(target)
   return {forms = forms}
 end
 
+-- Attention whose products tensor cores do not compute: rows and columns of a thread.
+local function softmax_by_threads(target)
+  return {tiles = {{rows = 1, columns = 32}, {rows = 1, columns = 16}, {rows = 2, columns = 16},
+                   {rows = 2, columns = 32}, {rows = 1, columns = 8}, {rows = 4, columns = 8}},
+          registers = 176, threads = 256, least = 32, few = 32 * sms_of(target), chunk = 16,
+          bytes = target.vector_bytes, ahead = target.arch >= 80 and 1 or nil}
+end
+
 local function up_to(most, list)
   local few = {}
   for _, n in ipairs(list) do if n <= most then few[#few + 1] = n end end
@@ -220,7 +228,8 @@ end
 -- GPUs: MetaSchedule's rules, and tensor cores where they compute the same; its draws are held against what a GPU
 -- launches.
 targets.cuda = {
-  rules = {"fuse_online_softmax_tensor_core", "multi_level_tiling_tensor_core", "multi_level_tiling",
+  rules = {"fuse_online_softmax_tensor_core", "fuse_online_softmax_threads", "multi_level_tiling_tensor_core",
+           "multi_level_tiling",
            "inline_constant_scalars", "keep_stages",
            "auto_inline", "online_softmax", "two_pass_reduction", "cross_thread_reduction", "spatial_tiling",
            "parallel_vectorize_unroll", "auto_bind"},
@@ -228,6 +237,7 @@ targets.cuda = {
                "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block", "rewrite_tensorize", "verify_gpu_code"},
   mutators = {{"tile_size", 0.9}, {"unroll", 0.08}, {"thread_binding", 0.02}},
   fuse_online_softmax_tensor_core = fused_softmax,
+  fuse_online_softmax_threads = softmax_by_threads,
   multi_level_tiling_tensor_core = function(target) return tensor_tiling(target, groups_of(target)) end,
   analytical = analytical_gpu,
   multi_level_tiling = function(target)

@@ -83,9 +83,11 @@ local function print_after(options, net)
     cli.misuse("--print-after %s: the passes are %s; `all` prints after each%s", wanted, table.concat(names, ", "),
                ms.load "lua.lib.nearest".meant(wanted, names))
   end
-  attempt(plan.prepare, net, {passes = options.passes, target = options.target, after = function(name, x)
+  attempt(plan.prepare, net, {passes = options.passes, target = options.target, after = function(name, x, notes)
     if wanted ~= "all" and name ~= wanted then return end
-    local text = x:text()
+    local lines = {x:text()}
+    for i, note in ipairs(notes or {}) do lines[i + 1] = "  " .. ms.visible(note) end
+    local text = table.concat(lines, "\n")
     if options.json then cli.put_json {after = name, text = text}
     else cli.print_lines(wanted == "all" and string.format("after %s:\n%s", name, text) or text) end
   end})

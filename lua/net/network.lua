@@ -242,8 +242,10 @@ local ADDED_OPSET = 17 -- what the operators of added nodes mean
 -- added:along(vector, elements, rank, axis). Each gives the value's name.
 -- added:gives(name): the last node gives this value.
 function Network:adds(of, nodes)
-  return setmetatable({net = self, of = of, nodes = nodes or self.nodes, count = 0}, Added)
+  return setmetatable({net = self, of = of, nodes = nodes or self.nodes, constants = {}, count = 0}, Added)
 end
+
+-- added:take_back() undoes all of that, where `nodes` is a list of its own.
 
 -- Puts nodes in the place of others: rewrite(node, added) is true where added.nodes has those for a node. Returns
 -- whether any was.
@@ -279,7 +281,14 @@ function Added:gives(name) self.nodes[#self.nodes].outputs = {name} end
 function Added:constant(shape, type, values)
   local name = name_added(self, "constant")
   self.net.constants[name] = ms.array(shape, type, values)
+  table.insert(self.constants, name)
   return name
+end
+
+-- Nothing of what was added stays.
+function Added:take_back()
+  for _, name in ipairs(self.constants) do self.net.constants[name] = nil end
+  for at = #self.nodes, 1, -1 do self.nodes[at] = nil end
 end
 
 -- A vector of so many elements along an axis, from 0, of so many.

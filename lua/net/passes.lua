@@ -1,7 +1,8 @@
 -- The passes over a network's graph, in order. A pass takes a network and what infer.static knows of it, and changes
 -- its nodes and constants; what the network computes stays. Each stands in a file of its own in pass/: {name =, text =,
 -- run = function(net, values, given, options)}; needs_values: it gets what infer.static knows of the values, else nil;
--- is_left_out(options): whether it is, by the options of passes.run. One that says false has changed nothing. Users'
+-- is_left_out(options): whether it is, by the options of passes.run. One that says false has changed nothing; a second
+-- result is a list of lines, of what it left as it was and why. Users'
 -- passes, of ms.pass or of files, which run in a sandbox, come behind the one that they name.
 local ms = msched
 local infer, network, plain = ms.load "lua.net.infer", ms.load "lua.net.network", ms.load "lua.net.plain"
@@ -107,19 +108,20 @@ function passes.list(files, timeout)
 end
 
 -- passes.run(net, {given = arrays, passes = files, timeout = seconds, after = f, target = text, fixed_order = bool}): a
--- copy of the network after all of them but those that are left out of such a plan. after(name, net) is called after
--- each.
+-- copy of the network after all of them but those that are left out of such a plan. after(name, net, notes) is
+-- called after each.
 function passes.run(net, options)
   local work = net:copy()
   local values -- as long as nothing changes
   for _, pass in ipairs(passes.list(options.passes, options.timeout)) do
+    local changed, notes
     if not pass.is_left_out or not pass.is_left_out(options) then
       if pass.needs_values and not values then values = infer.static(work, options.given).values end
-      local changed = pass.run(work, pass.needs_values and values, options.given, options)
+      changed, notes = pass.run(work, pass.needs_values and values, options.given, options)
       if changed ~= false then values = nil end
     end
     work:check()
-    if options.after then options.after(pass.name, work) end
+    if options.after then options.after(pass.name, work, notes) end
   end
   return work
 end

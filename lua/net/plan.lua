@@ -107,7 +107,8 @@ plan.STAGES = {"static", "layout", "fusion"}
 -- plan.prepare(net [, {given = arrays, layouts = false, passes = files, after = f, target = text, fixed_order =
 -- bool}]): {net, state, groups, functions, fixed}. target, fixed_order: of what runs it; some passes are for others.
 -- The network itself stays as it is. given: arrays of inputs, where shapes depend on what is in them. passes: files of
--- users'. after(name, x) is called after each pass and each of plan.STAGES: x:text() is what it left.
+-- users'. after(name, x [, notes]) is called after each pass and each of plan.STAGES: x:text() is what it left, notes
+-- are lines of what a pass did not change, and why.
 function plan.prepare(net, options)
   options = options or {}
   local function after(name, x) if options.after then options.after(name, x) end end

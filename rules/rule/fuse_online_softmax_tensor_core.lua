@@ -120,11 +120,6 @@ local function fetch(sch, copy, lanes, warps)
   sch:annotate(copy, "meta_schedule.cooperative_fetch", lanes)
 end
 
-local function leave_alone(sch, block)
-  if sch:is_root(block) or sch:annotation(block, "schedule_rule") then return end
-  sch:annotate(block, "schedule_rule", "None")
-end
-
 -- The chain that ends in the product, its softmax inlined; nil: it is none that this rule fuses.
 local function find_chain(sch, product, p)
   local c = chain.find_products(sch, product)
@@ -160,12 +155,15 @@ local function fragment_registers(c, tile)
   return tile.rows * (c.width + math.max(c.width, tile.columns) + tile.columns // 2) // (32 * warps)
 end
 
+-- Whether a block is the one of that name, or a part of it.
+local function is_part_of(own, name) return own == name or own:find(name .. "_", 1, true) == 1 end
+
 -- What the parts of the fused block write: exponentials are operand a, matrices accumulators, the rest is one a row.
 local function keep_in_registers(sch, parts, c, name)
   for _, part in ipairs(parts) do
     local own = sch:block_name(part)
     local scope = c.group.c
-    if own:find(c.maximum, 1, true) == 1 or own:find(c.sum, 1, true) == 1 then scope = c.group.rows end
+    if is_part_of(own, c.maximum) or is_part_of(own, c.sum) then scope = c.group.rows end
     if own == name .. "_weights" then
       scope = c.group.a
       sch:unsafe_set_dtype(part, 0, c.group.inputs)
@@ -184,33 +182,6 @@ local function load_rows(sch, operand, group)
   sch:reorder {i0, k0, i1, k1}
   unroll(sch, i0, k0)
   sch:tensorize(i1, group.load_a)
-end
-
--- The division at the end, with what follows it element by element, under the loop of the warps.
-local function add_normalizer(sch, name, warp)
-  local normalize = sch:get_sblock(name)
-  local consumer = common.only_consumer(sch, normalize)
-  if consumer and sch:can_reverse_inline(consumer) then sch:reverse_compute_inline(consumer) end
-  sch:reverse_compute_at(normalize, warp, {preserve_unit_loops = true})
-end
-
--- Loops of the fused block: blocks of threads, warps, tiles of columns. Gives the last two, and the number of warps.
--- Where rows see unlike numbers of columns, all blocks of the same rows are neighbours: those that take longest begin
--- first, whatever their head (tir/lower/loop/ends.c).
-local function bind(sch, outer, p)
-  local loops = {sch:get_loops(outer)}
-  local columns, tiles = table.remove(loops), table.remove(loops)
-  local factors = {sch:sample_perfect_tile(tiles, 2, p.warps)}
-  local blocks, warp = sch:split(tiles, factors)
-  if sch:annotation(outer, "msched.idle_above_zero") and #loops > 0 then
-    sch:reorder {blocks, table.unpack(loops)}
-    table.insert(loops, 1, blocks)
-  else
-    loops[#loops + 1] = blocks
-  end
-  sch:bind(#loops > 1 and sch:fuse(loops) or loops[1], "blockIdx.x")
-  sch:bind(warp, "threadIdx.y")
-  return warp, columns, factors[2]
 end
 
 -- Both products by mma.sync; what the scores read along rows is in registers.
@@ -261,12 +232,12 @@ local function fused(sch, product, tile, p, context)
     s:try("fuse_online_softmax", s:get_sblock(c.maximum), s:get_sblock(c.sum), b, tile.rows, tile.columns, true)
   if not done or not s:has_block(name .. "_normalize") then return nil end
   local parts = {s:get_child_blocks(outer)}
-  local warp, columns, side = bind(s, outer, p)
+  local warp, columns, side = chain.bind_tiles(s, outer, "threadIdx.y", p.warps)
   for _, copy in ipairs {keys, values} do s:compute_at(copy, columns, {preserve_unit_loops = true}) end
   if s:child_count(columns) ~= 3 then return nil end
   if operand then s:compute_at(operand, warp, {preserve_unit_loops = true}) end
   s:compute_at(queries, warp, {preserve_unit_loops = true})
-  add_normalizer(s, name .. "_normalize", warp)
+  chain.divide_under(s, name .. "_normalize", warp)
   keep_in_registers(s, parts, c, name)
   if warps then multiply_by_groups(s, c, tile, name, scores)
   else multiply_by_warps(s, c, name, scores, operand) end
@@ -278,7 +249,7 @@ local function fused(sch, product, tile, p, context)
   for _, copy in ipairs {keys, values, queries} do fetch(s, copy, lanes, warps) end
   if warps then run_ahead_by_draws(s, columns, c, tile, p, side)
   else tiling.run_ahead(s, columns, p.stages) end
-  for _, other in ipairs(s:block_names()) do leave_alone(s, s:get_sblock(other)) end
+  chain.leave_alone(s)
   return s
 end
 

@@ -47,13 +47,18 @@ end
 
 -- ---- The products, and the softmax between them ------------------------------------------------------------------
 
--- {batch, query heads, query places, key places} of q · k. Several heads of queries may share one of keys.
+-- {batch, query heads, query places, key places} of q · k. Several heads of queries may share one of keys. Sums of
+-- 16-bit floats are scaled behind them: what tensor cores multiply is the factors as they are.
 local function scores(q, k, scale)
   local each = q.heads // k.heads
-  return reduce({q.batch, q.heads, q.places, k.places}, {q.size}, te.sum, function(i, r)
+  local after = common.is_half(q.type)
+  local sums = reduce({q.batch, q.heads, q.places, k.places}, {q.size}, te.sum, function(i, r)
     local head = each == 1 and i[2] or k.heads == 1 and te.const(0, "int32") or te.floordiv(i[2], each)
-    return wide(q.at(i[1], i[2], i[3], r[1])) * scale * wide(k.at(i[1], head, i[4], r[1]))
+    local a, b = wide(q.at(i[1], i[2], i[3], r[1])), wide(k.at(i[1], head, i[4], r[1]))
+    return after and a * b or a * scale * b
   end)
+  if not after or scale == 1 then return sums end
+  return compute(sums.shape, sums.type, function(i) return sums[i] * scale end)
 end
 
 -- attend(n, {q, k, v, scale, softcap, bias, allowed, t}): {y, raw, capped, biased, softmax}, tensors.
@@ -91,17 +96,19 @@ function attention.attend(n, a)
       return bias and a.bias_last and x + bias or x
     end)
   end
-  local set, least = {[4] = true}, te.const(-math.huge, t)
-  local _, largest = common.over(made.biased, set, true, common.maximum)
+  local shape, least = {q.batch, q.heads, q.places}, te.const(-math.huge, t)
+  local largest = reduce(shape, {k.places}, common.maximum, function(i, r)
+    return made.biased[{i[1], i[2], i[3], r[1]}]
+  end)
   local function shift(i)
-    local m = largest[common.inner(set, i)]
+    local m = largest[{i[1], i[2], i[3]}]
     if a.sink then m = te.maximum(m, a.sink(i[2])) end
     return te.select(te.eq(m, least), te.const(0.0, t), m)
   end
   local e = compute(raw.shape, t, function(i) return te.exp(made.biased[i] - shift(i)) end)
-  local _, sum = common.over(e, set, true, te.sum)
+  local sum = reduce(shape, {k.places}, te.sum, function(i, r) return e[{i[1], i[2], i[3], r[1]}] end)
   made.softmax = compute(raw.shape, t, function(i)
-    local s = sum[common.inner(set, i)]
+    local s = sum[{i[1], i[2], i[3]}]
     if a.sink then s = s + te.exp(a.sink(i[2]) - shift(i)) end
     return e[i] / (a.plain and s or te.select(te.eq(s, 0.0), te.const(1.0, t), s))
   end)

@@ -4,7 +4,7 @@
 -- keys around its place are comparisons of places; heads of keys and values may be repeated for several of queries.
 -- What is between is read by nothing else.
 local ms = msched
-local common, match = ms.load "lua.net.common", ms.load "lua.net.match"
+local common, match, infer = ms.load "lua.net.common", ms.load "lua.net.match", ms.load "lua.net.infer"
 local pass = {name = "attention", text = "makes one node of attention that is spelled out", needs_values = true}
 
 local LOW = -1e30 -- added to a score, or in its place, where each query sees a key: its share is 0, whatever the scores
@@ -290,13 +290,14 @@ end
 -- Whether the sum of what is added to scores has the shape of one part, and all are of one type.
 function Finder:bias_fits(a)
   local shape = {}
+  a.bias_shape = shape
   for _, name in ipairs(a.biases) do
     local own = self.m:shape(name)
     local rank, both = math.max(#shape, #own), {}
     for d = 1, rank do both[d] = math.max(shape[d - rank + #shape] or 1, own[d - rank + #own] or 1) end
     if #shape > 0 and not equal(both, shape) and not equal(both, own) then return false end
     if self.m:type(name) ~= self.m:type(a.biases[1]) then return false end
-    shape = both
+    shape, a.bias_shape = both, both
   end
   return true
 end
@@ -331,7 +332,7 @@ local function write(added, node, a)
   local inputs = {placed(added, a.q, a.lead), placed(added, a.k, a.kv_lead), placed(added, a.v, a.kv_lead), bias, seen}
   while inputs[#inputs] == "" do inputs[#inputs] = nil end
   local name = added:node("Attention", inputs, attributes)
-  added.nodes[#added.nodes].domain = "msched"
+  added.nodes[#added.nodes].domain, added.at = "msched", #added.nodes
   local out = added.m:shape(node.outputs[1])
   if not equal(out, four(a.lead, out[#out - 1], out[#out])) then
     added:node("Reshape", {name, added:constant({#out}, "int64", out)})
@@ -347,33 +348,103 @@ local ODD, LARGER = 256, 2 -- up to so many keys that are none of these, there a
 local FAR = 64 -- queries, where keys have to be transposed that were not
 
 -- Whether it is no slower than parts, as measured on CPUs (guide, figures): for one query, whose keys are not copied
--- then, or for whole vectors of queries, or almost, where tiles of keys are whole.
+-- then, or for whole vectors of queries, or almost, where tiles of keys are whole. nil, and why not.
 function pass.pays(a, t, target)
   local queries, keys = a.q.shape[#a.q.shape - 1], a.k.shape[#a.k.shape - 1]
-  if a.k.is_across and queries < FAR then return false end
+  if a.k.is_across and queries < FAR then return nil, "keys would be transposed for few queries" end
   if queries == 1 then return true end
   local lanes = target.vector_bits // (t == "float64" and 64 or 32)
   local empty = -queries % lanes
-  if queries < lanes or empty * MOST_EMPTY > queries then return false end
-  return keys > ODD or keys % SIDE == 0 or queries >= LARGER * keys
+  if queries < lanes or empty * MOST_EMPTY > queries then
+    return nil, string.format("%d queries are no whole vectors of %d", queries, lanes)
+  end
+  if keys <= ODD and keys % SIDE ~= 0 and queries < LARGER * keys then
+    return nil, string.format("%d keys are no multiple of %d", keys, SIDE)
+  end
+  return true
 end
 
--- Its sums are in another order; on GPUs parts have tensor cores, and the node's function has none.
-pass.is_left_out = common.keeps_convolutions
+local RULES = {"fuse_online_softmax_tensor_core", "fuse_online_softmax_threads"} -- those of GPUs
+
+-- Whether the rules of GPUs make one kernel of a function; the second result: whether it is few rows, so that they
+-- leave it as it was too.
+local function is_one_kernel(func, target)
+  local context, space = ms.load "rules.targets".context(target), ms.load "rules.space"
+  for _, name in ipairs(RULES) do
+    local rule = space.rule(name, context)
+    for _, block in ipairs(ms.schedule(func):block_names()) do
+      local made = space.apply(rule, ms.schedule(func), block, context)
+      if made[#made]:func():hash() ~= func:hash() then return true, made[1]:func():hash() == func:hash() end
+    end
+  end
+  return false
+end
+
+-- The function of the node that was written.
+local function function_of(added, a, t)
+  local node, values = added.nodes[added.at], {}
+  local function has(name, shape, type) if name then values[name] = {name = name, shape = shape, type = type} end end
+  local function last_two(x) return x.shape[#x.shape - 1], x.shape[#x.shape] end
+  has(node.inputs[1], four(a.lead, last_two(a.q)), t)
+  has(node.inputs[2], four(a.kv_lead, last_two(a.k)), t)
+  has(node.inputs[3], four(a.kv_lead, last_two(a.v)), t)
+  if a.biases[1] then has(node.inputs[4], a.bias_shape, added.m:type(a.biases[1])) end
+  if a.seen then has(node.inputs[5], added.m:shape(a.seen), "bool") end
+  local view, y = infer.results_of({net = added.net, values = values, made = 0}, node)
+  local params = {}
+  for _, i in ipairs(view.used) do params[#params + 1] = view.tensors[i] end
+  params[#params + 1] = y[1]
+  return ms.te.func("attention", params)
+end
+
+-- Whether a GPU's kernel of the node that was written holds no scores in memory, and is not for fewer rows than keep it
+-- busy, where parts have more threads. nil, and why not. known: results of is_one_kernel, by functions' hashes.
+function pass.pays_there(added, a, t, target, known)
+  local func = function_of(added, a, t)
+  local hash = func:hash()
+  known[hash] = known[hash] or {is_one_kernel(func, target)}
+  local fused, has_few = table.unpack(known[hash])
+  if not fused then
+    return nil, string.format("no rule for %s makes one kernel of %s, %d queries by %d keys of %d and %d elements",
+                              target.text, t, a.q.shape[#a.q.shape - 1], a.k.shape[#a.k.shape - 1],
+                              a.q.shape[#a.q.shape], a.v.shape[#a.v.shape])
+  end
+  if has_few then
+    return nil, string.format("it has %d rows, too few for %s without tensor cores",
+                              common.count(a.lead) * a.q.shape[#a.q.shape - 1], target.text)
+  end
+  return true
+end
+
+-- Its sums are in another order.
+function pass.is_left_out(options) return options.fixed_order end
 
 function pass.run(net, values, _, options)
   local target = ms.target(options.target or "native")
+  local is_gpu = target.arch ~= nil
   local finder = setmetatable({net = net, m = match.of(net, values), ranges = {}}, Finder)
-  return net:replace_nodes(function(node, added)
+  local known, notes = {}, {} -- notes: what stays in parts, and why
+  local changed = net:replace_nodes(function(node, added)
     local a = node.domain == "" and #node.outputs == 1 and finder:attention(node)
-    if not a or not finder:bias_fits(a) or not pass.pays(a, values[a.q.name].type, target) then
+    if not a then return false end
+    local t, why = values[a.q.name].type, nil
+    local pays = finder:bias_fits(a)
+    if not pays then why = "its masks have no shape in common" end
+    if pays and not is_gpu then pays, why = pass.pays(a, t, target) end
+    if pays then
+      finder:take_ranges(a)
+      added.m = finder.m
+      write(added, node, a)
+      if is_gpu then pays, why = pass.pays_there(added, a, t, target, known) end
+    end
+    if not pays then
+      added:take_back()
+      notes[#notes + 1] = string.format("%s stays in parts: %s", node.outputs[1], why)
       return false
     end
-    finder:take_ranges(a)
-    added.m = finder.m
-    write(added, node, a)
     return true
   end)
+  return changed, notes
 end
 
 return pass
