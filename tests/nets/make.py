@@ -1,5 +1,6 @@
 """Networks as exporters write them, with weights by seed that keep values of order 1: what benchmarks and tests of networks read.
-Needs PyPI's package `onnx` alone.  usage: make.py FOLDER [NAME…]   (all of NETWORKS below; the files are FOLDER/NAME.onnx)"""
+Needs PyPI's package `onnx` alone.  usage: make.py [--cut] FOLDER [NAME…]   (all of NETWORKS below; the files are FOLDER/NAME.onnx;
+--cut: of small images, few layers and places, which an interpreter gets through: CUTS below)"""
 import math
 import os
 import sys
@@ -166,11 +167,11 @@ def head(net, x, n, rank=2):
     return net
 
 
-def resnet50(name):
+def resnet50(name, image=224, bottlenecks=BOTTLENECKS):
     net, n = Net(name), 64
-    x = net.relu(net.norm(net.conv(net.input("x", [1, 3, 224, 224]), 3, 64, 7, 2, 3), 64))
+    x = net.relu(net.norm(net.conv(net.input("x", [1, 3, image, image]), 3, 64, 7, 2, 3), 64))
     x = net.node("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
-    for m, blocks, first in BOTTLENECKS:
+    for m, blocks, first in bottlenecks:
         for i in range(blocks):
             stride = first if i == 0 else 1
             y = net.relu(net.norm(net.conv(x, n, m, 1), m))
@@ -182,12 +183,12 @@ def resnet50(name):
     return head(net, x, n)
 
 
-def resnet50_int8(name):
+def resnet50_int8(name, image=224, bottlenecks=BOTTLENECKS):
     net, n = Quantized(name), 64
-    x = net.quantized(net.input("x", [1, 3, 224, 224]), 4, np.int8)
+    x = net.quantized(net.input("x", [1, 3, image, image]), 4, np.int8)
     x = net.quantized(net.relu(net.conv(x, 3, 64, 7, 2, 3)), 6)
     x = net.quantized(net.node("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]), 6)
-    for m, blocks, first in BOTTLENECKS:
+    for m, blocks, first in bottlenecks:
         for i in range(blocks):
             stride = first if i == 0 else 1
             y = net.quantized(net.relu(net.conv(x, n, m, 1)), 6)
@@ -199,10 +200,13 @@ def resnet50_int8(name):
     return head(net, x, n)
 
 
-def mobilenet_v2(name):
+INVERTED = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))  # of MobileNet V2
+
+
+def mobilenet_v2(name, image=224, inverted=INVERTED):
     net, n = Net(name), 32
-    x = net.relu6(net.norm(net.conv(net.input("x", [1, 3, 224, 224]), 3, 32, 3, 2, 1), 32))
-    for expand, m, blocks, first in ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)):
+    x = net.relu6(net.norm(net.conv(net.input("x", [1, 3, image, image]), 3, 32, 3, 2, 1), 32))
+    for expand, m, blocks, first in inverted:
         for i in range(blocks):
             y, wide = x, n * expand
             if expand > 1:
@@ -210,15 +214,15 @@ def mobilenet_v2(name):
             y = net.relu6(net.norm(net.conv(y, wide, wide, 3, first if i == 0 else 1, 1, group=wide), wide))
             y = net.norm(net.conv(y, wide, m, 1), m, gain=0.7)
             x, n = (net.node("Add", x, y) if i > 0 else y), m
-    return head(net, net.relu6(net.norm(net.conv(x, n, 1280, 1), 1280)), 1280)
+    return head(net, net.relu6(net.norm(net.conv(x, n, 4 * n, 1), 4 * n)), 4 * n)
 
 
-def resnet3d18(name):
+def resnet3d18(name, frames=16, image=112, stages=((64, 1), (128, 2), (256, 2), (512, 2))):
     """3D-ResNet-18 on 16 frames of 112 x 112."""
     net, n = Net(name), 64
-    x = net.conv(net.input("x", [1, 3, 16, 112, 112]), 3, 64, [3, 7, 7], [1, 2, 2], [1, 3, 3], rank=3)
+    x = net.conv(net.input("x", [1, 3, frames, image, image]), 3, 64, [3, 7, 7], [1, 2, 2], [1, 3, 3], rank=3)
     x = net.relu(net.norm(x, 64))
-    for m, first in ((64, 1), (128, 2), (256, 2), (512, 2)):
+    for m, first in stages:
         for stride in (first, 1):
             y = net.relu(net.norm(net.conv(x, n, m, 3, stride, 1, rank=3), m))
             y = net.norm(net.conv(y, m, m, 3, 1, 1, rank=3), m, gain=0.5)
@@ -228,12 +232,12 @@ def resnet3d18(name):
     return head(net, x, n, rank=3)
 
 
-def dcgan(name):
+def dcgan(name, width=512):
     """The generator: from 100 numbers to an image of 64 x 64."""
     net, n = Net(name), 100
     x = net.input("z", [1, n, 1, 1])
-    for m, stride, pad in ((512, 1, 0), (256, 2, 1), (128, 2, 1), (64, 2, 1), (3, 2, 1)):
-        w = net.weights(n, m, 4, 4, scale=math.sqrt((1 if m == 512 else 2) / (n * (1 if m == 512 else 4))))
+    for m, stride, pad in ((width, 1, 0), (width // 2, 2, 1), (width // 4, 2, 1), (width // 8, 2, 1), (3, 2, 1)):
+        w = net.weights(n, m, 4, 4, scale=math.sqrt((1 if m == width else 2) / (n * (1 if m == width else 4))))
         x = net.node("ConvTranspose", x, w, kernel_shape=[4, 4], strides=[stride] * 2, pads=[pad] * 4, dilations=[1, 1], group=1)
         x = net.relu(net.norm(x, m)) if m != 3 else net.node("Tanh", x)
         n = m
@@ -328,16 +332,37 @@ for b, h, p, w, causal in ATTENTIONS:
         NETWORKS[name] = lambda name, of=(b, h, p, w, causal, joined): attention(name, *of)
 
 
-def main(folder, names):
+# The same kernels on little: what an interpreter gets through in seconds a function.
+SMALL_TEXT = dict(layers=1, width=128, count=2)
+SMALL_BOTTLENECKS = ((32, 2, 1), (64, 1, 2))
+CUTS = {
+    "resnet50": lambda name: resnet50(name, 32, SMALL_BOTTLENECKS), "mobilenet_v2": lambda name: mobilenet_v2(name, 32, INVERTED[:4]),
+    "resnet3d18": lambda name: resnet3d18(name, 4, 16, ((64, 1), (128, 2))), "dcgan": lambda name: dcgan(name, 64),
+    "bert": lambda name: bert(name, places=32, **SMALL_TEXT), "bert_parts": lambda name: bert(name, places=32, parts=True, **SMALL_TEXT),
+    "bert_tiny": lambda name: bert(name, places=32, **SMALL_TEXT),
+    "bert_tiny_parts": lambda name: bert(name, places=32, parts=True, **SMALL_TEXT),
+    "gpt": lambda name: gpt(name, places=32, **SMALL_TEXT), "gpt_cached": lambda name: gpt(name, past=31, places=1, **SMALL_TEXT),
+    "resnet50_int8": lambda name: resnet50_int8(name, 32, SMALL_BOTTLENECKS),
+    "bert_int8": lambda name: bert(name, places=32, kind=Quantized, **SMALL_TEXT),
+    "bert_tiny_int8": lambda name: bert(name, places=32, kind=Quantized, **SMALL_TEXT),
+}
+for b, h, p, w, causal in ATTENTIONS:
+    for joined in (0, 1):
+        name = "attention_%dx%dx%dx%d%s%s" % (b, h, p, w, "_causal" * causal, "_joined" * joined)
+        CUTS[name] = lambda name, of=(1, 2, min(p, 128), w, causal, joined): attention(name, *of)
+
+
+def main(folder, names, cut=False):
     unknown = [n for n in names if n not in NETWORKS]
     if unknown:
         sys.exit("make.py: no network is called %s: there are %s" % (", ".join(unknown), ", ".join(NETWORKS)))
     os.makedirs(folder, exist_ok=True)
     for name in names or NETWORKS:
-        NETWORKS[name](name).save(folder)
+        (CUTS.get(name, NETWORKS[name]) if cut else NETWORKS[name])(name).save(folder)
 
 
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    main(sys.argv[1], sys.argv[2:])
+    own = [word for word in sys.argv[1:] if word != "--cut"]
+    main(own[0], own[1:], len(own) < len(sys.argv) - 1)
