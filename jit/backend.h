@@ -67,7 +67,8 @@ struct jit_kernel {
   jit_entry pack;  /* what packs constants; NULL: nothing does */
   struct jit_packing packing;
   struct tir_workspace workspace;
-  void *loaded; /* what the backend knows of it */
+  void *loaded;      /* what the backend knows of it */
+  void *pack_loaded; /* the same of what packs constants, where that is no code of this process; NULL: nothing does */
 };
 
 struct jit_backend {

@@ -69,6 +69,28 @@ static bool place_workspace(struct jit_call *call, ms_error *err) {
   return call->workspace || ms_fail(err, MS_TOO_LARGE, "a workspace of %zu bytes cannot be had", bytes);
 }
 
+/* To where the kernel has them, or from there, all of its buffers. */
+static bool move_arguments(const struct jit_call *call, bool back, ms_error *err) {
+  const struct jit_memory *memory = memory_of(call);
+  struct jit_device *device = call->kernel->device;
+  for (uint32_t i = 0; i < call->count && !memory->in_place; i++) {
+    const struct tir_arg *host = &call->host[i];
+    if (!host->data) continue;
+    if (back && !memory->check_guards(device, call->args[i], host->bytes, err)) return false;
+    if (!(back ? memory->read(device, host->data, call->args[i], host->bytes, err)
+               : memory->write(device, call->args[i], host->data, host->bytes, err)))
+      return false;
+  }
+  return true;
+}
+
+/* Packs constants where the kernel has them. */
+static bool pack(struct jit_call *call, ms_error *err) {
+  const struct jit_kernel *kernel = call->kernel;
+  return (!kernel->packing.count || move_arguments(call, false, err)) &&
+         jit_pack(&call->packed, kernel, call->args, true, NULL, err);
+}
+
 struct jit_call *jit_call_new(const struct jit_kernel *kernel, const struct tir *ir, tir_func f,
                               const struct tir_arg *args, ms_error *err) {
   assert(kernel && tir_is_func(ir, f));
@@ -83,8 +105,7 @@ struct jit_call *jit_call_new(const struct jit_kernel *kernel, const struct tir 
   if (!call->host || !call->args || !call->scalars) abort();
   memcpy(call->host, args, call->count * sizeof *args);
   trap_install();
-  if (place_arguments(call, ir, f, err) && place_workspace(call, err) &&
-      jit_pack(&call->packed, kernel, call->args, true, NULL, err)) {
+  if (place_arguments(call, ir, f, err) && place_workspace(call, err) && pack(call, err)) {
     call->taken = jit_packed_arguments(&call->packed, call->args);
     return call;
   }
@@ -107,21 +128,6 @@ void jit_call_free(struct jit_call *call) {
   free(call->args);
   free(call->scalars);
   free(call);
-}
-
-/* To where the kernel has them, or from there, all of its buffers. */
-static bool move_arguments(const struct jit_call *call, bool back, ms_error *err) {
-  const struct jit_memory *memory = memory_of(call);
-  struct jit_device *device = call->kernel->device;
-  for (uint32_t i = 0; i < call->count && !memory->in_place; i++) {
-    const struct tir_arg *host = &call->host[i];
-    if (!host->data) continue;
-    if (back && !memory->check_guards(device, call->args[i], host->bytes, err)) return false;
-    if (!(back ? memory->read(device, host->data, call->args[i], host->bytes, err)
-               : memory->write(device, call->args[i], host->data, host->bytes, err)))
-      return false;
-  }
-  return true;
 }
 
 void jit_call_stop_at(struct jit_call *call, const volatile int *stop) {

@@ -1,6 +1,7 @@
 /* From a scheduled function to code in memory, by its target's backend. */
 #include "backend.h"
 #include "jit/c/emit_c.h"
+#include "jit/measure/arrange_threads.h"
 #include "symbols.h"
 
 #include <stdlib.h>
@@ -77,6 +78,31 @@ bool jit_split(const struct tir *ir, tir_func f, const struct jit_target *target
   return !jit_backend_of(target)->packs || tir_split_packing(ir, f, cut, err);
 }
 
+/* Loops as they were before they ran in parallel on the host. */
+static void make_serial(struct tir *ir, tir_func f) {
+  tir_stmt body = ir->funcs.at[f].body;
+  for (tir_stmt s = body; s; s = tir_next(ir, s, body))
+    if (tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_PARALLEL)
+      tir_stmt_at(ir, s)->loop_kind = TIR_SERIAL;
+}
+
+struct tir *jit_lowered_pack(const struct tir_packing *cut, tir_func f, const struct jit_target *target,
+                             const struct jit_options *options, ms_error *err) {
+  const struct jit_backend *backend = jit_backend_of(target);
+  struct tir *lowered = NULL;
+  if (!backend->checks) return jit_lowered(cut->pack, f, target, options, NULL, NULL, err);
+  for (uint32_t attempt = 0; !lowered && attempt < JIT_ARRANGE_ATTEMPTS; attempt++) {
+    struct tir *ir = tir_new();
+    if (err) ms_clear(err);
+    tir_copy(ir, cut->pack);
+    make_serial(ir, f);
+    if (backend->checks->arrange(ir, f, target, attempt, err))
+      lowered = jit_lowered(ir, f, target, options, NULL, NULL, err);
+    tir_free(ir);
+  }
+  return lowered;
+}
+
 /* Of a function, or of what is left of it where its constants are packed ahead. */
 static bool compile(const struct tir *ir, tir_func f, const struct tir_packing *cut, const struct jit_options *options,
                     struct jit_clock *clock, struct jit_code *code, ms_error *err) {
@@ -85,7 +111,7 @@ static bool compile(const struct tir *ir, tir_func f, const struct tir_packing *
   struct tir *lowered = jit_lowered(whole, f, &code->target, options, clock, &code->notes, err), *pack = NULL;
   bool ok = lowered != NULL;
   code->packing = jit_packing_of(cut, f);
-  if (ok && cut->count) ok = (pack = jit_lowered(cut->pack, f, &code->target, options, NULL, NULL, err)) != NULL;
+  if (ok && cut->count) ok = (pack = jit_lowered_pack(cut, f, &code->target, options, err)) != NULL;
   if (ok) {
     code->workspace = tir_workspace_of(lowered, f);
     if (pack) code->packing.workspace = tir_workspace_of(pack, f);

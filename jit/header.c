@@ -152,8 +152,8 @@ static void print_packing(FILE *out, const struct tir_packing *cut, tir_func f, 
   free(names);
 }
 
-/* Which parameters it has in the place of others. */
-static void describe_packing(FILE *out, const struct tir_packing *cut, tir_func f, const char *name) {
+void header_describe_packing(FILE *out, const struct tir_packing *cut, tir_func f, const char *name,
+                             const char *ending) {
   struct tir_span params = cut->pack->funcs.at[f].params;
   fputs(" * Packed ahead: ", out);
   for (uint32_t i = 0; i < cut->pack_count; i++) {
@@ -161,7 +161,7 @@ static void describe_packing(FILE *out, const struct tir_packing *cut, tir_func 
     bool first = i == 0, packed = cut->of_pack[i] >= TIR_PACKED, turn = packed && cut->of_pack[i - 1] < TIR_PACKED;
     fprintf(out, "%s%s", first ? "" : turn ? " into " : ", ", text);
   }
-  fprintf(out, ". %s_pack does it, once: what it leaves is good for all runs.\n", name);
+  fprintf(out, ". %s_pack%s does it, once: what it leaves is good for all runs.\n", name, ending);
 }
 
 char *header_of_function(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
@@ -171,7 +171,7 @@ char *header_of_function(const struct tir *ir, tir_func f, const char *name, con
   const struct tir *whole = packs ? cut->kernel : ir;
   header_begin(&h, whole, f, name, target);
   FILE *out = h.out;
-  if (packs) describe_packing(out, cut, f, name);
+  if (packs) header_describe_packing(out, cut, f, name, "");
   fprintf(out,
           " * Buffers do not overlap; each is aligned to its elements. workspace: %s_WORKSPACE bytes aligned to 64, or "
           "NULL\n"

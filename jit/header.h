@@ -6,6 +6,10 @@
 
 enum { HEADER_NAME = JIT_EXPORTED_NAME }; /* bytes of a function's name, or a parameter's */
 
+/* Writes, as a line of a comment, which parameters a kernel has in the place of others; what packs them is called
+ * NAME_pack with this ending. */
+void header_describe_packing(FILE *out, const struct tir_packing *cut, tir_func f, const char *name,
+                             const char *ending);
 /* The header of a function for CPUs, or of what cut->count > 0 leaves of it, with what packs its constants, which works
  * in so many bytes; the caller's to free(). */
 char *header_of_function(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,

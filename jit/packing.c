@@ -42,6 +42,7 @@ static bool run(const struct jit_packed *p, void *const *args, bool outlive, con
   size_t bytes = packing->workspace.bytes;
   struct jit_kernel pack = *p->kernel;
   pack.entry = p->kernel->pack, pack.workspace = packing->workspace;
+  if (pack.pack_loaded) pack.loaded = pack.pack_loaded;
   arrange(packing->of_pack, packing->pack_count, args, p->at, given);
   if (bytes && !(workspace = memory->get(pack.device, bytes, err))) return false;
   bool ok = pack.backend->run(&pack, given, workspace, outlive, stop, err);
@@ -54,7 +55,7 @@ bool jit_pack(struct jit_packed *p, const struct jit_kernel *kernel, void *const
   const struct jit_packing *packing = &kernel->packing;
   *p = (struct jit_packed){.kernel = kernel};
   if (!packing->count) return true;
-  assert(packing->kernel_count <= TIR_MOST_PACKING && kernel->pack);
+  assert(packing->kernel_count <= TIR_MOST_PACKING && (kernel->pack || kernel->pack_loaded));
   if (!place(p, err) || !run(p, args, outlive, stop, err)) return false;
   for (uint32_t i = 0; i < packing->count; i++)
     if (kernel->backend->memory->protect) kernel->backend->memory->protect(p->at[i], packing->bytes[i]);

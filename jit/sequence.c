@@ -140,7 +140,11 @@ static const struct jit_kernel *kernel_of(const struct jit_step *steps, uint32_t
              NULL;
     if (kernel && first && kernel->device != first->device)
       return ms_fail(err, MS_NO_DEVICE, "kernels of one sequence run on one device"), NULL;
-    assert(!kernel || !kernel->pack); /* constants are packed ahead for the host alone */
+    if (kernel && kernel->packing.count)
+      return ms_fail(err, MS_NOT_LAUNCHED,
+                     "a kernel of a sequence packs constants ahead: function:packing() gives what "
+                     "packs them, and what is left, which a sequence takes"),
+             NULL;
     if (!first) first = kernel;
   }
   if (!first) ms_fail(err, MS_NOT_LAUNCHED, "a sequence has no kernel");

@@ -16,6 +16,18 @@ function common.constants(sch)
   return names
 end
 
+local PACKS = "meta_schedule.layout_rewrite_preproc"
+
+-- Whether a block packs a constant ahead of all runs.
+function common.packs(sch, block) return sch:annotation(block, PACKS) ~= nil end
+
+-- Notes that a block packs a constant: no other rule schedules it.
+function common.pack_ahead(sch, block)
+  sch:annotate(block, PACKS, true)
+  sch:annotate(block, common.INLINE, "disable")
+  sch:annotate(block, "schedule_rule", "None")
+end
+
 -- The kinds of loops around a block: "spatial", "reduce", "mixed" or "none", outermost first; and the loops.
 function common.loop_kinds(sch, block)
   return sch:loop_iter_kinds(block), {sch:get_loops(block)}

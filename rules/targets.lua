@@ -247,7 +247,7 @@ targets.cuda = {
             limits = {vthreads = target.max_vthread, shared_bytes = target.shared_bytes, local_bytes = LOCAL_BYTES},
             vector_load_lengths = {1, 2, 3, 4, 8, 16}, vector_bytes = target.vector_bytes,
             write = {need = "must", levels = {3}, scope = "local"}, read = {levels = {4}, scope = "shared"},
-            stages = target.arch >= 80 and {4, 5} or {},
+            stages = target.arch >= 80 and {4, 5} or {}, packs = true,
             split = split_of(target, TILE_RESULTS, 128)}
   end,
   auto_inline = {into_consumer = true, into_producer = true, constant_tensors = true, disallowed = {}},

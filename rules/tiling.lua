@@ -15,6 +15,7 @@
 -- Sources: Zheng et al., "Ansor", OSDI 2020, section 4.1; Shao et al., NeurIPS 2022; Osama et al., "Stream-K", PPoPP
 -- 2023, section 3.
 local common, limits = msched.load "rules.common", msched.load "rules.tile_limits"
+local nest = msched.load "rules.register_loops"
 
 local tiling = {}
 
@@ -201,6 +202,50 @@ function tiling.apply(sch, block, p, split)
   local results = {}
   for i, state in ipairs(states) do results[i] = state.sch end
   return results
+end
+
+-- The dimensions of a read as the block's loops walk over them, those that it sums over first; nil: they are in such an
+-- order, or no loop walks over one by itself.
+local function summed_first(sch, block, index, shape)
+  local loops, by_kind, known = {sch:get_loops(block)}, {reduce = {}, spatial = {}}, {}
+  for i, kind in ipairs(sch:loop_iter_kinds(block)) do
+    local stride = sch:read_stride(block, index, loops[i])
+    if not stride or not by_kind[kind] then return nil end
+    if stride > 0 and sch:extent(loops[i]) > 1 then
+      local d = nest.dimension_of(shape, stride)
+      if not d or known[d] then return nil end
+      known[d] = true
+      table.insert(by_kind[kind], d)
+    end
+  end
+  local order, sorted = {}, true
+  for d, extent in ipairs(shape) do
+    if extent == 1 then order[#order + 1] = d elseif not known[d] then return nil end
+  end
+  local ones = #order
+  for _, kind in ipairs {"reduce", "spatial"} do
+    for _, d in ipairs(by_kind[kind]) do
+      sorted = sorted and (#order == ones or d > order[#order])
+      order[#order + 1] = d
+    end
+  end
+  return not sorted and order or nil
+end
+
+-- Packs constants that a block reads ahead: what it sums over comes first, so that tiles are copied to shared memory by
+-- whole vectors, and are there as threads read them.
+function tiling.pack_constants(sch, block)
+  local constants = common.constants(sch)
+  for i, r in ipairs(sch:reads(block)) do
+    local order = constants[r.buffer] and summed_first(sch, block, i - 1, r.shape)
+    if order then
+      common.pack_ahead(sch, nest.laid_out(sch, block, i - 1, #r.shape, function(names)
+        local list = {}
+        for k, d in ipairs(order) do list[k] = names[d] end
+        return list
+      end))
+    end
+  end
 end
 
 -- What a function gives; nil where an instruction in it is refused: a part of a sum may have no tiles that a GPU

@@ -93,6 +93,8 @@ struct c_kernels {
   struct jit_resources *at;
   uint32_t count, capacity;
   uint64_t device_bytes; /* of buffers between them, each from a multiple of C_DEVICE_ALIGNMENT on */
+  uint32_t beside;       /* of these, in front: those of what packs constants */
+  uint64_t beside_bytes; /* of buffers between them */
 };
 enum { C_DEVICE_ALIGNMENT = 256 };
 
@@ -108,7 +110,7 @@ struct jit_beside {
  *   kernels  NULL, or empty: what each asks for is added; `at` is the caller's to free() */
 char *jit_emit_c(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
                  const struct jit_options *options, struct c_kernels *kernels, ms_error *err);
-/* The same with another function after it, unless that is NULL: for CPUs. */
+/* The same with another function beside it, unless that is NULL. */
 char *jit_emit_c_with(const struct tir *ir, tir_func f, const char *name, const struct jit_beside *beside,
                       const struct jit_target *target, const struct jit_options *options, struct c_kernels *kernels,
                       ms_error *err);

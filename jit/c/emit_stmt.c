@@ -264,7 +264,7 @@ static char *assemble(struct emit_c *e, const char *helpers, const char *functio
 
 /* One of the functions of a source. */
 static void emit_function(struct emit_c *e, const struct tir *ir, tir_func f, const char *name, const char *body) {
-  e->ir = ir, e->func = f, e->name = name, e->body = body;
+  e->ir = ir, e->func = f, e->name = name, e->body = body, e->device_bytes = 0;
   e->vars = calloc(ir->vars.count, sizeof *e->vars);
   e->buffers = calloc(ir->buffers.count, sizeof *e->buffers);
   e->arrays = calloc(ir->vars.count, sizeof *e->arrays);
@@ -297,6 +297,7 @@ char *jit_emit_c_with(const struct tir *ir, tir_func f, const char *name, const 
   e.out = open_memstream(&text, &sizes[2]);
   if (!e.helpers || !e.functions || !e.out) abort();
   if (beside) emit_function(&e, beside->lowered, beside->f, beside->name, "ms_body_of_pack");
+  if (kernels) kernels->beside = kernels->count, kernels->beside_bytes = kernels->device_bytes;
   if (!e.failed) emit_function(&e, ir, f, name, "ms_body");
   fclose(e.helpers);
   fclose(e.functions);

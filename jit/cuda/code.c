@@ -10,29 +10,77 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What launches a function's kernels, and those that pack its constants, which are of one source. */
+struct plans {
+  struct cuda_plan kernel, pack;
+};
+
+static void plans_make(const struct tir *lowered, tir_func f, const struct jit_beside *beside,
+                       const struct c_kernels *kernels, struct plans *out) {
+  const struct c_kernels first = {.at = kernels->at, .count = kernels->beside, .device_bytes = kernels->beside_bytes};
+  const struct c_kernels own = {.at = kernels->at + kernels->beside,
+                                .count = kernels->count - kernels->beside,
+                                .device_bytes = kernels->device_bytes};
+  *out = (struct plans){0};
+  if (beside) cuda_plan_make(beside->lowered, beside->f, &first, &out->pack);
+  cuda_plan_make(lowered, f, &own, &out->kernel);
+}
+
+static void plans_free(struct plans *plans) {
+  cuda_plan_free(&plans->kernel);
+  cuda_plan_free(&plans->pack);
+}
+
+/* Those that pack are not among the kernels that are known of code. */
+static void leave_own(struct c_kernels *kernels) {
+  if (!kernels->beside) return;
+  kernels->count -= kernels->beside;
+  memmove(kernels->at, kernels->at + kernels->beside, kernels->count * sizeof *kernels->at);
+  kernels->beside = 0;
+}
+
 /* The object is the source of its kernels. */
 static bool compile(const struct tir *lowered, tir_func f, const struct jit_beside *beside,
                     const struct jit_options *options, struct jit_clock *clock, struct jit_code *code, ms_error *err) {
-  assert(!beside);
-  (void)beside;
-  char *text = jit_emit_c(lowered, f, code->name, &code->target, options, &code->kernels, err);
+  char *text = jit_emit_c_with(lowered, f, code->name, beside, &code->target, options, &code->kernels, err);
   if (!text) return false;
   jit_code_set_object(code, text, strlen(text));
   jit_clock_pass(clock, "emit");
   free(text);
-  struct cuda_plan *plan = malloc(sizeof *plan);
-  if (!plan) abort();
-  cuda_plan_make(lowered, f, &code->kernels, plan);
-  plan->cold = code->target.gpu.cold;
-  code->launched = plan;
-  code->workspace = (struct tir_workspace){.bytes = plan->workspace};
+  struct plans *plans = malloc(sizeof *plans);
+  if (!plans) abort();
+  plans_make(lowered, f, beside, &code->kernels, plans);
+  plans->kernel.cold = code->target.gpu.cold;
+  leave_own(&code->kernels);
+  code->launched = plans;
+  code->workspace = (struct tir_workspace){.bytes = plans->kernel.workspace};
+  code->packing.workspace = (struct tir_workspace){.bytes = plans->pack.workspace};
   return true;
 }
 
 static void forget(struct jit_code *code) {
-  if (code->launched) cuda_plan_free(code->launched);
+  if (code->launched) plans_free(code->launched);
   free(code->launched);
   code->launched = NULL;
+}
+
+/* The plan and the cubin; where constants are packed, behind them that plan, and where it begins. */
+static void *write_object(const struct jit_code *code, const void *image, size_t image_bytes, size_t *bytes) {
+  const struct plans *plans = code->launched;
+  size_t own, other;
+  uint8_t *out = cuda_plan_write(&plans->kernel, image, image_bytes, &own);
+  *bytes = own;
+  if (!code->packing.count) return out;
+  uint64_t begin = (own + 7) / 8 * 8;
+  void *pack = cuda_plan_write(&plans->pack, "", 0, &other);
+  *bytes = begin + (other + 7) / 8 * 8 + sizeof begin;
+  out = realloc(out, *bytes);
+  if (!out) abort();
+  memset(out + own, 0, *bytes - own);
+  memcpy(out + begin, pack, other);
+  memcpy(out + *bytes - sizeof begin, &begin, sizeof begin);
+  free(pack);
+  return out;
 }
 
 /* The plan and the cubin of a source, as bytes; free(). NULL: err is filled. */
@@ -41,7 +89,7 @@ static void *assembled(const struct jit_code *code, size_t *bytes, ms_error *err
   void *out = NULL;
   if (nvrtc_compile(code->object, &code->target, code->no_fast_math, false, &made, err) &&
       resources_note(made.log, &code->target, code->kernels.at, code->kernels.count, err))
-    out = cuda_plan_write(code->launched, made.bytes, made.size, bytes);
+    out = write_object(code, made.bytes, made.size, bytes);
   nvrtc_code_free(&made);
   return out;
 }
@@ -79,35 +127,61 @@ static bool write_assembled(const char *source, struct c_kernels *kernels, const
   return ok;
 }
 
+/* A function that is exported: lowered, with what packs its constants, or NULL. */
+struct exported {
+  const struct tir *lowered;
+  tir_func f;
+  const char *name;
+  const struct jit_beside *beside;
+  const struct tir_packing *cut;
+  const struct jit_target *target;
+  const struct jit_options *options;
+};
+
+static char *launchers_text(const struct exported *x, const struct plans *plans, const char *form, const char *header) {
+  const struct jit_beside *b = x->beside;
+  bool is_header = !strcmp(form, ".h");
+  char *texts[2] = {is_header ? launcher_header(x->lowered, x->f, x->name, x->target, &plans->kernel, x->cut)
+                              : launcher_source(x->lowered, x->f, x->name, x->target, &plans->kernel, header),
+                    !b          ? NULL
+                    : is_header ? launcher_header(b->lowered, b->f, b->name, x->target, &plans->pack, NULL)
+                                : launcher_source(b->lowered, b->f, b->name, x->target, &plans->pack, header)};
+  if (!b) return texts[0];
+  char *both = malloc(strlen(texts[0]) + strlen(texts[1]) + 2);
+  if (!both) abort();
+  sprintf(both, "%s\n%s", texts[0], texts[1]);
+  free(texts[0]);
+  free(texts[1]);
+  return both;
+}
+
 /* C that launches them, or its header; the header's file has the source's name. */
-static bool write_launcher(const struct tir *lowered, tir_func f, const char *name, const struct jit_target *target,
-                           const struct c_kernels *kernels, const char *form, const char *path, ms_error *err) {
-  struct cuda_plan plan;
+static bool write_launcher(const struct exported *x, const struct c_kernels *kernels, const char *form,
+                           const char *path, ms_error *err) {
+  struct plans plans;
   const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
   char header[HEADER_NAME];
-  cuda_plan_make(lowered, f, kernels, &plan);
+  plans_make(x->lowered, x->f, x->beside, kernels, &plans);
   snprintf(header, sizeof header, "%.*s.h", (int)(strlen(file) - strlen(form)), file);
-  char *text = *plan.refusal         ? NULL
-               : !strcmp(form, ".h") ? launcher_header(lowered, f, name, target, &plan)
-                                     : launcher_source(lowered, f, name, target, &plan, header);
+  const char *refusal = *plans.kernel.refusal ? plans.kernel.refusal : plans.pack.refusal;
+  char *text = *refusal ? NULL : launchers_text(x, &plans, form, header);
   bool ok = text ? jit_write_file(path, text, strlen(text), err)
-                 : ms_fail(err, MS_NOT_COMPILABLE, "no launcher can be written: %s", plan.refusal);
-  cuda_plan_free(&plan);
+                 : ms_fail(err, MS_NOT_COMPILABLE, "no launcher can be written: %s", refusal);
+  plans_free(&plans);
   free(text);
   return ok;
 }
 
-static bool write_kernels(const struct tir *lowered, tir_func f, const char *name, const struct jit_target *target,
-                          const struct jit_options *options, const char *form, const char *path, ms_error *err) {
+static bool write_kernels(const struct exported *x, const char *form, const char *path, ms_error *err) {
   struct c_kernels kernels = {0};
-  char *source = jit_emit_c(lowered, f, name, target, options, &kernels, err);
+  char *source = jit_emit_c_with(x->lowered, x->f, x->name, x->beside, x->target, x->options, &kernels, err);
   bool ok = source != NULL;
   if (ok && !strcmp(form, ".cu"))
     ok = jit_write_file(path, source, strlen(source), err);
   else if (ok && (!strcmp(form, ".h") || !strcmp(form, ".c")))
-    ok = write_launcher(lowered, f, name, target, &kernels, form, path, err);
+    ok = write_launcher(x, &kernels, form, path, err);
   else if (ok)
-    ok = write_assembled(source, &kernels, target, options, form, path, err);
+    ok = write_assembled(source, &kernels, x->target, x->options, form, path, err);
   free(kernels.at);
   free(source);
   return ok;
@@ -115,9 +189,19 @@ static bool write_kernels(const struct tir *lowered, tir_func f, const char *nam
 
 static bool export(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
                    const char *name, const char *form, const char *path, ms_error *err) {
-  struct tir *lowered = jit_lowered(ir, f, target, options, NULL, NULL, err);
-  bool ok = lowered && write_kernels(lowered, f, name, target, options, form, path, err);
+  struct tir_packing cut;
+  char pack_name[JIT_PACK_NAME];
+  if (!jit_split(ir, f, target, &cut, err)) return false;
+  struct tir *lowered = jit_lowered(cut.count ? cut.kernel : ir, f, target, options, NULL, NULL, err), *pack = NULL;
+  bool ok = lowered != NULL;
+  if (ok && cut.count) ok = (pack = jit_lowered_pack(&cut, f, target, options, err)) != NULL;
+  jit_pack_name(name, pack_name);
+  const struct jit_beside beside = {pack, f, pack_name};
+  const struct exported x = {lowered, f, name, pack ? &beside : NULL, &cut, target, options};
+  ok = ok && write_kernels(&x, form, path, err);
   if (lowered) tir_free(lowered);
+  if (pack) tir_free(pack);
+  tir_packing_free(&cut);
   return ok;
 }
 
@@ -136,6 +220,7 @@ const struct jit_backend cuda_backend = {.kind = "cuda",
                                          .runs_here = cuda_runs_here,
                                          .reference = refer_to_host,
                                          .lower = cuda_lower,
+                                         .packs = true,
                                          .compile = compile,
                                          .assemble = assemble,
                                          .forget = forget,

@@ -18,9 +18,10 @@ static void print_signature(FILE *out, const struct tir *ir, tir_func f, const c
 }
 
 char *launcher_header(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
-                      const struct cuda_plan *plan) {
+                      const struct cuda_plan *plan, const struct tir_packing *cut) {
   struct header h;
   header_begin(&h, ir, f, name, target);
+  if (cut && cut->count) header_describe_packing(h.out, cut, f, name, "_launch");
   fprintf(h.out,
           " * Buffers are addresses in the device's memory (CUdeviceptr), at multiples of %d bytes; they do not "
           "overlap. So is\n"

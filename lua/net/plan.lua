@@ -155,8 +155,9 @@ local function runs_here(target) return (pcall(ms.target, target or "native", {r
 function plan.build(func, options)
   local cut, target = func:packing(), options and options.target
   if not cut then return {kernel = ms.build(func, options)} end
+  local is_host = ms.target(target or "native").arch == nil
   return {kernel = ms.build(cut.kernel, {target = target}),
-          pack = ms.build(cut.pack, {target = runs_here(target) and target or nil}), cut = cut}
+          pack = ms.build(cut.pack, {target = is_host and runs_here(target) and target or nil}), cut = cut}
 end
 
 -- The constants of a group as its kernel wants them, each once for all groups that have the same: a list of {number =,

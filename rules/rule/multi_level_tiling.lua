@@ -3,7 +3,7 @@
 -- may be gathered in a small buffer and written out under a level of tiles; on a GPU levels are bound to threads, and
 -- inputs are copied to memory that the threads of a block share. Where a GPU has more multiprocessors than there are
 -- tiles of results, and sums are long, further sketches divide them: blocks of threads compute parts of a result side
--- by side, which a second kernel adds.
+-- by side, which a second kernel adds. packs: constants are packed ahead in the order in which tiles are read.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 
 return msched.rule {
@@ -11,6 +11,7 @@ return msched.rule {
   apply = function(sch, block, _, self)
     if not common.can_tile(sch, block) then return {sch} end
     local p = self.parameters
+    if p.packs then tiling.pack_constants(sch, block) end
     local other, partial = tiling.divide_sums(sch, block, p.split)
     local results = tiling.apply(sch, block, p)
     local others = other and tiling.attempt(tiling.apply, other, partial, p) or {}

@@ -7,7 +7,8 @@
 -- types of the elements, what the extents are multiples of, storage scopes of fragments; whether tiles of the second
 -- input lie by columns; the elements by which rows of tiles are padded, or the scope of swizzled tiles; how many
 -- products' rows and columns a warp loads at once, where it is more than one; whether copies of tiles run ahead of the
--- products. Groups without loads also have {sync_by_columns, structure, warps, stages, registers, beside, boxes}:
+-- products. A second input that is constant is packed ahead as that matrix. Groups without loads also have
+-- {sync_by_columns, structure, warps, stages, registers, beside, boxes}:
 -- products of so many warps at once, of tiles as they lie in shared memory (the second input's by columns where its own
 -- rows do); stages of the pipeline; registers of a thread for one fragment of accumulators, and beside all of them;
 -- boxes: choices of whether one thread issues TMA bulk tensor copies, 1, or all threads copy, 0; producer: choices of
@@ -101,7 +102,7 @@ local function add_fragments(state, classes, copies, group, p)
     local load = sch:cache_read(state.block, classes.inputs[i] - 1, group.scopes[side])
     sch:compute_at(load, last(state.tiles[5]), {preserve_unit_loops = true})
     tensorize(sch, load, group["load_" .. side])
-    sch:compute_inline(copies[side])
+    if copies[side] ~= copies.packed then sch:compute_inline(copies[side]) end
     if group.padding then sch:storage_align(caches[i], 0, -2, 32, group.padding) end
   end
   return caches
@@ -181,13 +182,27 @@ local function lies_by_columns(sch, block, classes)
   return false
 end
 
+-- Whether the second input is a constant that lies in another order than tiles of it: packed ahead, it is copied by
+-- whole vectors, and nothing computes where its elements are. TMA needs no help.
+local function is_packed(sch, block, classes, by_columns)
+  local read, dimensions = sch:reads(block)[classes.inputs[2]], 0
+  for _, extent in ipairs(read.shape) do dimensions = dimensions + (extent > 1 and 1 or 0) end
+  return common.constants(sch)[read.buffer]
+    and (dimensions > 2 + #classes.batch or (by_columns or false) ~= lies_by_columns(sch, block, classes))
+end
+
 -- straight: accumulators are stored from registers to the function's result. nil: they cannot be.
 local function with_group(sch, block, group, classes, p, straight)
   local by_columns, sync = group.by_columns, group.sync
   if group.sync_by_columns and lies_by_columns(sch, block, classes) then
     by_columns, sync = true, group.sync_by_columns
   end
+  local packs = not group.warps and is_packed(sch, block, classes, by_columns)
   local copies = products.to_product(sch, block, classes, {by_columns = by_columns})
+  if packs then
+    copies.packed = copies.b
+    common.pack_ahead(sch, copies.b)
+  end
   local product = tiling.blockize_for(sch, block, sync)
   sch:annotate(product, "meta_schedule.auto_tensorize", sync)
   sch:annotate(product, "meta_schedule.auto_tensorize_init", group.fill)

@@ -634,7 +634,7 @@ static bool read_nest(struct reading *r, struct model_nest *nest, tir_block bloc
 static bool packs(const struct reading *r, tir_block block) {
   const struct tir *ir = r->made->ir;
   tir_func f = tir_find_func(ir, "main");
-  return r->estimator->machine.gpu.sms < 1 && tir_annotation(ir, ir->funcs.at[f].attrs, "layout_free_buffers") &&
+  return tir_annotation(ir, ir->funcs.at[f].attrs, "layout_free_buffers") &&
          tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "meta_schedule.layout_rewrite_preproc");
 }
 

@@ -186,19 +186,50 @@ static bool find_functions(const struct driver *d, struct loaded *l, ms_error *e
          driver_check(d->new_event(&l->end, 0), "making an event", err);
 }
 
-void cuda_unload(struct jit_kernel *kernel) {
-  struct loaded *l = kernel->loaded;
-  const struct driver *d = kernel->device->driver;
-  assert(l);
+/* The module is the one's that has bytes. */
+static void unload(const struct jit_device *device, struct loaded *l) {
+  const struct driver *d = device->driver;
   cuda_free_captured(l->captured);
-  if (driver_enter(kernel->device, NULL)) {
+  if (driver_enter(device, NULL)) {
     if (l->start) d->free_event(l->start);
     if (l->end) d->free_event(l->end);
-    if (l->module) d->unload(l->module);
+    if (l->module && l->bytes) d->unload(l->module);
   }
   free(l->functions);
   free(l->bytes);
   free(l);
+}
+
+void cuda_unload(struct jit_kernel *kernel) {
+  assert(kernel->loaded);
+  if (kernel->pack_loaded) unload(kernel->device, kernel->pack_loaded);
+  unload(kernel->device, kernel->loaded);
+}
+
+static bool read_plan(const void *bytes, size_t count, struct loaded *l, const void **image, ms_error *err) {
+  if (!cuda_plan_read(bytes, count, &l->plan, image))
+    return ms_fail(err, MS_NOT_COMPILABLE, "what was compiled cannot be read");
+  return !*l->plan.refusal ||
+         ms_fail(err, MS_NOT_LAUNCHED, "%s; .cu can be exported, and launched by your own program", l->plan.refusal);
+}
+
+/* Where the plan of what packs constants is, behind the other; 0: it is no such place. */
+static size_t begin_of_pack(const uint8_t *bytes, size_t count) {
+  uint64_t begin = 0;
+  if (count > sizeof begin) memcpy(&begin, bytes + count - sizeof begin, sizeof begin);
+  return begin % 8 == 0 && begin < count ? (size_t)begin : 0;
+}
+
+/* Kernels of the same module. */
+static bool load_pack(struct jit_kernel *kernel, size_t count, ms_error *err) {
+  struct loaded *l = kernel->pack_loaded = calloc(1, sizeof *l), *own = kernel->loaded;
+  const void *nothing;
+  size_t begin = begin_of_pack(own->bytes, count);
+  if (!l) abort();
+  if (!begin) return ms_fail(err, MS_NOT_COMPILABLE, "what was compiled cannot be read");
+  l->module = own->module;
+  return read_plan((const uint8_t *)own->bytes + begin, count - begin, l, &nothing, err) &&
+         find_functions(kernel->device->driver, l, err);
 }
 
 bool cuda_load(const void *bytes, size_t count, struct jit_kernel *kernel, ms_error *err) {
@@ -207,12 +238,9 @@ bool cuda_load(const void *bytes, size_t count, struct jit_kernel *kernel, ms_er
   struct loaded *l = kernel->loaded = calloc(1, sizeof *l);
   if (!l || !(l->bytes = malloc(count))) abort();
   memcpy(l->bytes, bytes, count);
-  bool ok = cuda_plan_read(l->bytes, count, &l->plan, &image) ||
-            ms_fail(err, MS_NOT_COMPILABLE, "what was compiled cannot be read");
-  if (ok && *l->plan.refusal)
-    ok = ms_fail(err, MS_NOT_LAUNCHED, "%s; .cu can be exported, and launched by your own program", l->plan.refusal);
-  ok = ok && driver_enter(kernel->device, err) && driver_check(d->load(&l->module, image), "loading kernels", err) &&
-       find_functions(d, l, err);
+  bool ok = read_plan(l->bytes, count, l, &image, err) && driver_enter(kernel->device, err) &&
+            driver_check(d->load(&l->module, image), "loading kernels", err) && find_functions(d, l, err) &&
+            (!kernel->packing.count || load_pack(kernel, count, err));
   if (!ok) cuda_unload(kernel);
   return ok;
 }

@@ -471,6 +471,7 @@ static void write_function(struct emit_c *e) {
   uint32_t mark = emit_c_enter(e);
   choose_index(e);
   emit_cuda_note_bound(e);
+  e->bodies = 0; /* kernels are numbered from 0 in each function of a source */
   fprintf(e->out, "#ifndef __CUDACC_RTC__\nextern \"C\" int %s(void **args, void *workspace, void *stream) {\n",
           e->name);
   e->indent = 1;
