@@ -19,23 +19,26 @@ struct @NAME@; /* on a device: kernels, constants, inputs, outputs, and the grap
 ]], [[
 /* Loads it, with the file of constants that was written beside the library, in the context that is the calling thread's,
  * or, where it has none, in the primary context of the first device. It runs once. NULL: it cannot be used, and *why,
- * unless NULL, says why. The caller closes what it got. */
+ * unless NULL, says why, until the thread's next failure: a driver's call that failed by its name, and the driver's name of
+ * the error. The caller closes what it got; what is not open, NULL too, is not closed again. */
 struct @NAME@ *@NAME@_open(const char *constants, const char **why);
 void @NAME@_close(struct @NAME@ *net);
 
 /* Runs it on the host's memory: inputs and outputs in the order above; waits until it is done. Threads take turns. workspace: NULL.
  * 0: done; 1: the driver refuses something, or a kernel failed, as @NAME@_error says; 3: an index or an element of four
- * bits of an input is out of its range, or a coordinate not finite; 5: the network, a pointer to values or one of them is NULL. */
+ * bits of an input is out of its range, or a coordinate not finite; 5: the network is not open, or a pointer to values
+ * or one of them is NULL. */
 int @NAME@_run(const struct @NAME@ *net, const void *const *inputs, void *const *outputs, void *workspace);
 
-/* The same for data that stays on the device: an input's or an output's address there (CUdeviceptr) by its number, and what
+/* The same for data that stays on the device: an input's or an output's address there (CUdeviceptr) by its number, 0 where there is
+ * none, and what
  * puts the graph into the queue of a stream (CUstream; not the default one) and does not wait. Indices are not looked at: kernels
  * hold them within their tensors. Whoever calls this from several threads sees to their turns. */
 uint64_t @NAME@_input(const struct @NAME@ *net, int number);
 uint64_t @NAME@_output(const struct @NAME@ *net, int number);
 int @NAME@_start(const struct @NAME@ *net, void *stream);
 
-/* The driver's name of what failed last, or NULL. */
+/* What failed last, as "cuGraphLaunch: CUDA_ERROR_ILLEGAL_ADDRESS", or NULL. It is the network's, until something else fails. */
 const char *@NAME@_error(const struct @NAME@ *net);
 ]])
 
@@ -46,6 +49,7 @@ local SOURCE_TEXT = [[
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -108,14 +112,37 @@ static void open_driver(void) {
   if ((!GET(cuTensorMapEncodeTiled) || !GET(cuTensorMapEncodeIm2col)) && @MAPS@) return;
   without_driver = driver.cuInit(0) ? "CUDA's driver does not start, or finds no device" : NULL;
 }
+
+/* What the thread's last call was that failed; its text is good until the next fails. */
+static _Thread_local struct failure {
+  const char *call;
+  int status;
+  char text[240];
+} failure;
+static int noted(int status, const char *call) {
+  if (status) failure.call = call, failure.status = status;
+  return status;
+}
+#define DRIVER(name, ...) noted(driver.name(__VA_ARGS__), #name)
+
+/* "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY", and what else is said. */
+static const char *failure_text(const char *more) {
+  const char *name = NULL, *call = failure.call ? failure.call : "a call of the driver";
+  const char *version = strstr(call, "_v2");
+  int length = version ? (int)(version - call) : (int)strlen(call);
+  if (driver.cuGetErrorName(failure.status, &name) || !name) name = "an error without a name";
+  snprintf(failure.text, sizeof failure.text, "%.*s: %s%s", length, call, name, more);
+  return failure.text;
+}
+
 #define MSCHED_CUDA_DRIVER
-#define cuModuleLoadData driver.cuModuleLoadData
-#define cuModuleUnload driver.cuModuleUnload
-#define cuModuleGetFunction driver.cuModuleGetFunction
-#define cuFuncSetAttribute driver.cuFuncSetAttribute
-#define cuLaunchKernel driver.cuLaunchKernel
-#define cuTensorMapEncodeTiled driver.cuTensorMapEncodeTiled
-#define cuTensorMapEncodeIm2col driver.cuTensorMapEncodeIm2col
+#define cuModuleLoadData(...) DRIVER(cuModuleLoadData, __VA_ARGS__)
+#define cuModuleUnload(...) DRIVER(cuModuleUnload, __VA_ARGS__)
+#define cuModuleGetFunction(...) DRIVER(cuModuleGetFunction, __VA_ARGS__)
+#define cuFuncSetAttribute(...) DRIVER(cuFuncSetAttribute, __VA_ARGS__)
+#define cuLaunchKernel(...) DRIVER(cuLaunchKernel, __VA_ARGS__)
+#define cuTensorMapEncodeTiled(...) DRIVER(cuTensorMapEncodeTiled, __VA_ARGS__)
+#define cuTensorMapEncodeIm2col(...) DRIVER(cuTensorMapEncodeIm2col, __VA_ARGS__)
 enum { MAX_DYNAMIC_SHARED = 8 }; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
 #define MSCHED_TENSOR_MAP
 struct ms_tensor_map { /* CUtensorMap */
@@ -133,12 +160,28 @@ static const uint64_t input_at[] = {@INPUTPLACES@}, output_at[] = {@OUTPUTPLACES
 struct state {
   pthread_mutex_t turn;
   void *context, *stream, *graph;
-  int retained, device, failed; /* the device whose primary context is kept; the last CUresult that is not 0 */
+  int retained, device;  /* the device whose primary context is kept */
+  char failed[240];      /* what failed last */
   uint64_t memory;
 @MODULES@};
 struct @NAME@ {
   struct state *state;
+  struct @NAME@ *next; /* of those that are open */
 };
+
+static pthread_mutex_t of_open = PTHREAD_MUTEX_INITIALIZER;
+static struct @NAME@ *open_ones;
+
+/* Whether it was opened and not closed since: what is none of those is not looked into. close: it is none from now on. */
+static int is_open(const struct @NAME@ *net, int close) {
+  pthread_mutex_lock(&of_open);
+  struct @NAME@ **at = &open_ones;
+  while (*at && *at != net) at = &(*at)->next;
+  int found = *at != NULL;
+  if (found && close) *at = (*at)->next;
+  pthread_mutex_unlock(&of_open);
+  return found;
+}
 
 @MAP@
 @CHECKS@
@@ -151,13 +194,15 @@ static int launch(struct state *s, void *stream) {
 
 static int record_graph(struct state *s) {
   void *captured = NULL;
-  int status = driver.cuStreamBeginCapture_v2(s->stream, 2 /* CU_STREAM_CAPTURE_MODE_RELAXED */);
+  int status = DRIVER(cuStreamBeginCapture_v2, s->stream, 2 /* CU_STREAM_CAPTURE_MODE_RELAXED */);
   if (status) return status;
   status = launch(s, s->stream);
-  int ended = driver.cuStreamEndCapture(s->stream, &captured);
+  const struct failure before = failure;
+  int ended = DRIVER(cuStreamEndCapture, s->stream, &captured);
+  if (status) failure.call = before.call, failure.status = before.status;
   if (!status) status = ended;
-  if (!status) status = driver.cuGraphInstantiateWithFlags(&s->graph, captured, 0);
-  if (captured) driver.cuGraphDestroy(captured);
+  if (!status) status = DRIVER(cuGraphInstantiateWithFlags, &s->graph, captured, 0);
+  if (captured) DRIVER(cuGraphDestroy, captured);
   return status;
 }
 
@@ -170,8 +215,8 @@ static const char *send_constants(struct state *s, const char *path, int *status
   void *mapped = NULL;
   const char *wrong = constant_bytes ? map_constants(path, &mapped) : NULL;
   if (wrong || !constant_bytes) return wrong;
-  *status = driver.cuMemcpyHtoDAsync_v2(s->memory, (const char *)mapped + HEADER_BYTES, constant_bytes, s->stream);
-  if (!*status) *status = driver.cuStreamSynchronize(s->stream);
+  *status = DRIVER(cuMemcpyHtoDAsync_v2, s->memory, (const char *)mapped + HEADER_BYTES, constant_bytes, s->stream);
+  if (!*status) *status = DRIVER(cuStreamSynchronize, s->stream);
   munmap(mapped, HEADER_BYTES + constant_bytes);
   return NULL;
 }
@@ -179,42 +224,45 @@ static const char *send_constants(struct state *s, const char *path, int *status
 /* In the state's context: gives why it cannot be, or NULL. It runs once before it is captured: kernels are loaded then. */
 static const char *fill_state(struct state *s, const char *constants) {
   int status = load(s);
-  if (!status) status = driver.cuMemAlloc_v2(&s->memory, device_bytes);
-  if (!status) status = driver.cuStreamCreate(&s->stream, 1 /* CU_STREAM_NON_BLOCKING */);
-  if (!status) status = driver.cuMemsetD8Async(s->memory, 0, device_bytes, s->stream);
+  if (!status) status = DRIVER(cuMemAlloc_v2, &s->memory, device_bytes);
+  if (!status) status = DRIVER(cuStreamCreate, &s->stream, 1 /* CU_STREAM_NON_BLOCKING */);
+  if (!status) status = DRIVER(cuMemsetD8Async, s->memory, 0, device_bytes, s->stream);
   const char *wrong = status ? NULL : send_constants(s, constants, &status);
   if (wrong) return wrong;
   if (!status) status = launch(s, s->stream);
-  if (!status) status = driver.cuStreamSynchronize(s->stream);
+  if (!status) status = DRIVER(cuStreamSynchronize, s->stream);
   if (!status) status = record_graph(s);
   if (!status) return NULL;
-  wrong = NULL;
-  return driver.cuGetErrorName(status, &wrong) || !wrong ? "the driver refuses the network" : wrong;
+  enum { OUT_OF_MEMORY = 2 };
+  return failure_text(status == OUT_OF_MEMORY ? "; the network takes @DEVICEBYTES@ bytes of the device's memory" : "");
 }
 
+/* The failure before it is the one that counts. */
 static int leave(int status) {
   void *context;
-  int popped = driver.cuCtxPopCurrent_v2(&context);
+  const struct failure before = failure;
+  int popped = DRIVER(cuCtxPopCurrent_v2, &context);
+  if (status) failure.call = before.call, failure.status = before.status;
   return status ? status : popped;
 }
 
 static const char *find_context(struct state *s) {
-  if (driver.cuCtxGetCurrent(&s->context)) return "CUDA's driver has no context";
+  if (DRIVER(cuCtxGetCurrent, &s->context)) return failure_text("");
   if (s->context) return NULL;
-  if (driver.cuDeviceGet(&s->device, 0)) return "there is no CUDA device";
-  if (driver.cuDevicePrimaryCtxRetain(&s->context, s->device)) return "the CUDA device lends no context";
+  if (DRIVER(cuDeviceGet, &s->device, 0)) return failure_text("; there is no CUDA device");
+  if (DRIVER(cuDevicePrimaryCtxRetain, &s->context, s->device)) return failure_text("");
   s->retained = 1;
   return NULL;
 }
 
 static void release(struct state *s) {
-  if (s->context && !driver.cuCtxPushCurrent_v2(s->context)) {
-    if (s->graph) driver.cuGraphExecDestroy(s->graph);
-    if (s->stream) driver.cuStreamDestroy_v2(s->stream);
-    if (s->memory) driver.cuMemFree_v2(s->memory);
+  if (s->context && !DRIVER(cuCtxPushCurrent_v2, s->context)) {
+    if (s->graph) DRIVER(cuGraphExecDestroy, s->graph);
+    if (s->stream) DRIVER(cuStreamDestroy_v2, s->stream);
+    if (s->memory) DRIVER(cuMemFree_v2, s->memory);
 @UNLOADS@    leave(0);
   }
-  if (s->retained) driver.cuDevicePrimaryCtxRelease_v2(s->device);
+  if (s->retained) DRIVER(cuDevicePrimaryCtxRelease_v2, s->device);
   pthread_mutex_destroy(&s->turn);
   free(s);
 }
@@ -227,7 +275,7 @@ static const char *make(struct @NAME@ *net, const char *constants) {
   if (!s) return "no memory";
   pthread_mutex_init(&s->turn, NULL);
   const char *wrong = find_context(s);
-  if (!wrong && driver.cuCtxPushCurrent_v2(s->context)) wrong = "the CUDA context is gone";
+  if (!wrong && DRIVER(cuCtxPushCurrent_v2, s->context)) wrong = failure_text("");
   if (!wrong) {
     wrong = fill_state(s, constants);
     leave(0);
@@ -243,39 +291,58 @@ struct @NAME@ *@NAME@_open(const char *constants, const char **why) {
   struct @NAME@ *net = calloc(1, sizeof *net);
   const char *wrong = net ? make(net, constants) : "no memory";
   if (why) *why = wrong;
-  if (wrong) free(net), net = NULL;
+  if (wrong) {
+    free(net);
+    return NULL;
+  }
+  pthread_mutex_lock(&of_open);
+  net->next = open_ones;
+  open_ones = net;
+  pthread_mutex_unlock(&of_open);
   return net;
 }
 
 void @NAME@_close(struct @NAME@ *net) {
-  if (net) release(net->state);
+  if (!is_open(net, 1)) return;
+  release(net->state);
   free(net);
 }
 
-uint64_t @NAME@_input(const struct @NAME@ *net, int number) { return net->state->memory + input_at[number]; }
-uint64_t @NAME@_output(const struct @NAME@ *net, int number) { return net->state->memory + output_at[number]; }
+uint64_t @NAME@_input(const struct @NAME@ *net, int number) {
+  return is_open(net, 0) && number >= 0 && number < @INPUTCOUNT@ ? net->state->memory + input_at[number] : 0;
+}
+uint64_t @NAME@_output(const struct @NAME@ *net, int number) {
+  return is_open(net, 0) && number >= 0 && number < @OUTPUTCOUNT@ ? net->state->memory + output_at[number] : 0;
+}
+
+/* What a status is to the caller. */
+static int result_of(struct state *s, int status) {
+  if (status) snprintf(s->failed, sizeof s->failed, "%s", failure_text(""));
+  return status != 0;
+}
 
 const char *@NAME@_error(const struct @NAME@ *net) {
-  const char *name = NULL;
-  return net->state->failed && !driver.cuGetErrorName(net->state->failed, &name) ? name : NULL;
+  return is_open(net, 0) && *net->state->failed ? net->state->failed : NULL;
 }
 
 int @NAME@_start(const struct @NAME@ *net, void *stream) {
+  if (!is_open(net, 0)) return 5;
   struct state *s = net->state;
-  int status = driver.cuCtxPushCurrent_v2(s->context);
-  if (!status) status = leave(driver.cuGraphLaunch(s->graph, stream));
-  if (status) s->failed = status;
-  return status != 0;
+  int status = DRIVER(cuCtxPushCurrent_v2, s->context);
+  if (!status) status = leave(DRIVER(cuGraphLaunch, s->graph, stream));
+  return result_of(s, status);
 }
 
 static int run(struct state *s, const void *const *x, void *const *y) {
   int status = 0;
   for (int i = 0; !status && @NAME@_inputs[i].name; i++)
-    if (@NAME@_inputs[i].bytes) status = driver.cuMemcpyHtoDAsync_v2(s->memory + input_at[i], x[i], @NAME@_inputs[i].bytes, s->stream);
-  if (!status) status = driver.cuGraphLaunch(s->graph, s->stream);
+    if (@NAME@_inputs[i].bytes) status = DRIVER(cuMemcpyHtoDAsync_v2, s->memory + input_at[i], x[i], @NAME@_inputs[i].bytes, s->stream);
+  if (!status) status = DRIVER(cuGraphLaunch, s->graph, s->stream);
   for (int i = 0; !status && @NAME@_outputs[i].name; i++)
-    if (@NAME@_outputs[i].bytes) status = driver.cuMemcpyDtoHAsync_v2(y[i], s->memory + output_at[i], @NAME@_outputs[i].bytes, s->stream);
-  int ended = driver.cuStreamSynchronize(s->stream);
+    if (@NAME@_outputs[i].bytes) status = DRIVER(cuMemcpyDtoHAsync_v2, y[i], s->memory + output_at[i], @NAME@_outputs[i].bytes, s->stream);
+  const struct failure before = failure;
+  int ended = DRIVER(cuStreamSynchronize, s->stream);
+  if (status) failure.call = before.call, failure.status = before.status;
   return status ? status : ended;
 }
 
@@ -287,16 +354,16 @@ static int check(const void *const *x) {
 
 int @NAME@_run(const struct @NAME@ *net, const void *const *inputs, void *const *outputs, void *workspace) {
   (void)workspace;
-  if (!net || !all_given(inputs, @NAME@_inputs) || !all_given((const void *const *)outputs, @NAME@_outputs)) return 5;
+  if (!is_open(net, 0) || !all_given(inputs, @NAME@_inputs) || !all_given((const void *const *)outputs, @NAME@_outputs)) return 5;
   struct state *s = net->state;
   int wrong = check(inputs);
   if (wrong) return wrong;
   pthread_mutex_lock(&s->turn);
-  int status = driver.cuCtxPushCurrent_v2(s->context);
+  int status = DRIVER(cuCtxPushCurrent_v2, s->context);
   if (!status) status = leave(run(s, inputs, outputs));
-  if (status) s->failed = status;
+  int result = result_of(s, status);
   pthread_mutex_unlock(&s->turn);
-  return status != 0;
+  return result;
 }
 ]]
 
@@ -362,7 +429,7 @@ local function place_of(opened, argument, at, constants)
 end
 
 local function copy_text(to, from, bytes)
-  return bytes == 0 and "" or string.format("  if (!status) status = driver.cuMemcpyDtoDAsync_v2(d + %d, d + %d, %d, \z
+  return bytes == 0 and "" or string.format("  if (!status) status = DRIVER(cuMemcpyDtoDAsync_v2, d + %d, d + %d, %d, \z
                                              stream);\n", to, from, bytes)
 end
 
@@ -417,7 +484,8 @@ function cuda.parts(opened, name, folder, _, constants)
   local at = layout_of(opened, constants, most)
   local indices, checks = indices_text(opened)
   local function list(places) return #places > 0 and table.concat(places, ", ") or "0" end
-  return {KERNELS = kernels, DEVICEBYTES = at.bytes, INPUTPLACES = list(at.inputs), OUTPUTPLACES = list(at.outputs),
+  return {INPUTCOUNT = #at.inputs, OUTPUTCOUNT = #at.outputs, KERNELS = kernels, DEVICEBYTES = at.bytes,
+          INPUTPLACES = list(at.inputs), OUTPUTPLACES = list(at.outputs),
           MODULES = lines_of(opened, symbols, "  struct @_module @;\n"), MAPS = maps and 1 or 0,
           CALLS = calls_text(opened, at, constants, symbols),
           LOADS = lines_of(opened, symbols, "  if (!status) status = @_load(&s->@, @_image);\n"),

@@ -99,8 +99,17 @@ class Network:
         pointers = [(ctypes.c_void_p * max(len(a), 1))(*[x.ctypes.data for x in a]) for a in (given, made)]
         status = self._library.@NAME@_run(ctypes.c_void_p(self._net), pointers[0], pointers[1], None)
         if status:
-            raise RuntimeError("@NAME@_run gives %d" % status)
+            raise RuntimeError("@NAME@_run gives %d%s" % (status, self._why()))
         return made
+
+    def _why(self):
+        """What a device's driver refused last; nothing of a library for the host, which asks none."""
+        error = getattr(self._library, "@NAME@_error", None)
+        if not error:
+            return ""
+        error.restype, error.argtypes = ctypes.c_char_p, [ctypes.c_void_p]
+        text = error(self._net)
+        return ": " + text.decode() if text else ""
 
     def __reduce__(self):
         raise TypeError("a network that is open is not copied, nor stored: open it again")

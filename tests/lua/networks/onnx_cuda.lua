@@ -130,7 +130,48 @@ run("mkdir %s/bare && cp %s/libnet.so %s/bare && { LD_LIBRARY_PATH=%s/bare %s/us
     folder, folder, folder, folder, folder, folder)
 assert(get "said" == "CUDA's driver is missing: libcuda.so.1 cannot be opened\n", get "said")
 run("FAKE_CUDA_MEMORY=1000 LD_LIBRARY_PATH=%s %s/uses %s >%s/said; test $? = 1", folder, folder, folder, folder)
-assert(get "said" == "CUDA_ERROR_OUT_OF_MEMORY\n", get "said")
+assert(get "said" == string.format("cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY; the network takes %s bytes of the device's \z
+                                   memory\n", get "net.h":match "DEVICE_BYTES (%d+)u"), get "said")
+
+-- What it asks of the driver: constants are sent once, there is one stream and one graph, and a run is that graph.
+local driver = os.getenv "MSCHED_LIBCUDA"
+run("mkdir %s/counted && %s %s -Wall -Wextra -Werror -fPIC -shared -o %s/counted/libcuda.so.1 \z
+     %s/cuda/fake/counting.c -Wl,--no-as-needed %s -Wl,-rpath,%s -ldl", folder, os.getenv "CC" or "cc", flag, folder,
+    here, driver, driver:match "^(.*)/")
+run("%s %s -Wall -Wextra -Werror -o %s/calls -I%s %s/lua/networks/onnx_cuda_calls.c -L%s -lnet -ldl -lpthread",
+    os.getenv "CC" or "cc", flag, folder, folder, here, folder)
+local function calls(what, environment)
+  run("%s LD_LIBRARY_PATH=%s/counted:%s %s/calls %s %s >%s/said", environment or "", folder, folder, folder, what,
+      folder, folder)
+  return get "said"
+end
+do
+  local opened, ran = {}, {}
+  for name, first, each in calls "counts":gmatch "(%S+) (%d+) (%d+)" do
+    opened[name], ran[name] = math.tointeger(first), math.tointeger(each)
+  end
+  local kernels = #there.prepared.functions
+  assert(opened.cuStreamCreate == 1 and opened.cuGraphInstantiateWithFlags == 1 and opened.cuMemAlloc_v2 == 1)
+  assert(opened.cuModuleLoadData == kernels and opened.cuMemcpyHtoDAsync_v2 == 1 and opened.cuGraphLaunch == 0)
+  assert(opened.bytes >= there.constant_bytes and opened.bytes < 2 * there.constant_bytes + 4096, opened.bytes)
+  assert(opened.cuLaunchKernel >= 2 * kernels, "it runs once, and is captured")
+  assert(ran.cuGraphLaunch == 1 and ran.cuLaunchKernel == 0 and ran.cuStreamCreate == 0 and ran.cuMemAlloc_v2 == 0)
+  assert(ran.cuMemcpyHtoDAsync_v2 == 2 and ran.bytes == 3 * 6 * 6 * 4 + 2 * 8, "inputs alone are sent")
+end
+-- Each call that fails is named, also once a graph is there; nothing of it stays.
+for _, each in ipairs {{"cuMemAlloc_v2"}, {"cuModuleLoadData"}, {"cuModuleLoadData", 2}, {"cuModuleGetFunction"},
+                       {"cuStreamCreate"}, {"cuMemsetD8Async"}, {"cuMemcpyHtoDAsync_v2"}, {"cuLaunchKernel"},
+                       {"cuStreamSynchronize"}, {"cuStreamBeginCapture_v2"}, {"cuLaunchKernel", 2 + #there.calls},
+                       {"cuStreamEndCapture"}, {"cuGraphInstantiateWithFlags"}, {"cuDevicePrimaryCtxRetain"},
+                       {"cuCtxPushCurrent_v2"}, {"cuMemcpyHtoDAsync_v2", 2, 1}, {"cuGraphLaunch", 1, 1},
+                       {"cuMemcpyDtoHAsync_v2", 1, 1}, {"cuStreamSynchronize", 3, 1}} do
+  local call, at, result = each[1], each[2] or 1, each[3]
+  local said = calls("fails", string.format("FAIL_CALL=%s FAIL_AT=%d", call, at))
+  local want = string.format("%s: %s: CUDA_ERROR_UNKNOWN\n", result or "not opened", call:gsub("_v2$", ""))
+  assert(said == want, string.format("%s, the %d. time: %s", call, at, said))
+end
+assert(calls "closed" == "closed\n")
+assert(calls("devices", "FAKE_CUDA_DEVICES='90 90'") == "two devices, ten threads\n")
 
 -- Source, in an archive, built here without a warning.
 assert(#there:export(folder .. "/net.tar") == 1)
