@@ -10,7 +10,7 @@
 
 static const char *const columns[] = {"id",   "workload", "task", "target", "device",   "status", "seconds",
                                       "low",  "high",     "runs", "when",   "versions", "seed",   "candidate",
-                                      "hash", "unsafe",   "busy", "pinned", "reason"};
+                                      "hash", "unsafe",   "busy", "pinned", "reason",   "worker"};
 
 struct writing {
   FILE *out;
@@ -115,10 +115,11 @@ static bool note_workload(void *data, const db_id *id, const char *name, uint64_
   return true;
 }
 
-static const char *device_of(const struct db_record *r) {
+/* A fact that is text: of a device its name, of a fleet's record its worker. */
+static const char *fact_of(const struct db_record *r, const char *name) {
   struct db_fact f;
   for (size_t at = 0; db_next_fact(r, &at, &f);)
-    if (f.kind == DB_TEXT && !strcmp(f.name, "name")) return f.text;
+    if (f.kind == DB_TEXT && !strcmp(f.name, name)) return f.text;
   return "";
 }
 
@@ -131,7 +132,7 @@ static bool write_record(void *data, const struct db_record *r) {
   put_id(w, &r->workload);
   put_text(w, name_of(w, &r->workload));
   put_text(w, r->target);
-  put_text(w, device_of(r));
+  put_text(w, fact_of(r, "name"));
   put_plain(w, db_status_names[r->status]);
   bool timed = r->status == DB_MEASURED || r->status == DB_CENSORED;
   put_real(w, timed ? r->seconds : INFINITY);
@@ -147,6 +148,7 @@ static bool write_record(void *data, const struct db_record *r) {
   put_plain(w, r->busy ? "true" : "false");
   put_plain(w, r->pinned ? "true" : "false");
   put_text(w, r->reason);
+  put_text(w, fact_of(r, "worker"));
   fputs("\r\n", w->out);
   return !ferror(w->out);
 }

@@ -82,7 +82,7 @@ sed -E 's/"reason":"[^"]*"/"reason":"=1+2,\\"a\\"\\u001b[2J\\nb\\u202e\\u00e9"/'
 "$msched" db import "$work/odd" --db "$work/odd.db" >/dev/null
 "$msched" db export --csv "$work/odd.csv" --db "$work/odd.db"
 [ "$(wc -l <"$work/odd.csv")" = 6 ] && [ "$(grep -c "$(printf '\r')\$" "$work/odd.csv")" = 6 ] || fail "lines of: $(cat "$work/odd.csv")"
-has "$work/odd.csv" '^id,workload,task,target,device,status,seconds,low,high,runs,when,versions,seed,candidate,hash,unsafe,busy,pinned,reason.$'
+has "$work/odd.csv" '^id,workload,task,target,device,status,seconds,low,high,runs,when,versions,seed,candidate,hash,unsafe,busy,pinned,reason,worker.$'
 has "$work/odd.csv" ',"matmul_8x8x4","llvm -mcpu=x86-64-v3 -num-cores=1","",measured,0.002,0.002,0.002,3,2024-05-02T'
 has "$work/odd.csv" ',failed,,,,3,2024-05-04T'
 grep -qF ",false,\"'=1+2,\"\"a\"\"\\x1b[2J\\x0ab\\xe2\\x80\\xaeé\"" "$work/odd.csv" || fail "texts of: $(cat "$work/odd.csv")"

@@ -281,6 +281,7 @@ others=$real
 [ "$("$msched" top -k 9 --db "$work/real.db" | grep -c llvm)" -ge 2 ] || fail "nothing was measured: $(cat "$work/out")"
 grep -q '[0-9] % of ' "$work/out" || fail "no share of the worker's limit: $(cat "$work/out")"
 "$msched" top --db "$work/real.db" | grep -q '[0-9] % of ' || fail "no share in the store: $("$msched" top --db "$work/real.db")"
+"$msched" db export --csv --db "$work/real.db" | grep -c ',measured,.*,"","real".$' | grep -q '^[1-9]' || fail "no worker in: $("$msched" db export --csv --db "$work/real.db")"
 "$msched" replay matmul --db "$work/real.db" >"$work/out" 2>&1 || "$msched" replay best --db "$work/real.db" >"$work/out" 2>&1 || fail "replay: $(cat "$work/out")"
 # Beside a worker of a GPU, the tests' own, the second of two: each has the jobs of its device, and a tuner needs none.
 gpu=''
