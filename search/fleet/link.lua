@@ -157,6 +157,7 @@ local function connect(self)
   if misfit(commands, replies) then return nil, "nonsense", "a greeting is not answered as Redis does" end
   local refused, command = refusal(replies, commands)
   if passes(refused) then
+    redis:close() -- one that is full has one less, until the next attempt
     return nil, "lost", refused .. (refused:find(FULL, 1, true) and "; raise its maxclients" or "")
   end
   if refused then fail(self, "%s", said(refused, command)) end

@@ -1,5 +1,6 @@
 /* A server that is no Redis: says its port, then gives each connection the same answer, whatever it is asked.
- * usage: answering garbage | list | deep | number | closed | silent | refused | long | tls */
+ * usage: answering garbage | list | deep | number | closed | silent | refused | long | tls |
+ *   map | full */
 #define _GNU_SOURCE
 #include <netinet/in.h>
 #include <signal.h>
@@ -22,6 +23,8 @@ static const struct {
                {"silent", "", 1},
                {"refused", "-NOPERM this user has no permissions to run the command\033[2J\r\n", 1},
                {"long", "$1000000000\r\n", 1},
+               {"map", "%1\r\n+a\r\n+b\r\n", 1}, /* of RESP3, which nobody asked for */
+               {"full", "-ERR max number of clients reached\r\n", 1},
                {"tls", "\x15\x03\x03", 1}}; /* the beginning of an alert, as OpenSSL's server has it */
 
 /* A text of which there is no end. */

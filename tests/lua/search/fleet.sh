@@ -27,7 +27,7 @@ one_message() { # what, pattern, command…
 }
 
 # ---- Who is no Redis
-for kind in garbage list deep number refused long tls closed silent; do
+for kind in garbage list deep number refused long tls closed silent map full; do
   "$answering" $kind >"$work/port" &
   server=$!
   until [ -s "$work/port" ]; do sleep 0.02; done
@@ -36,6 +36,7 @@ for kind in garbage list deep number refused long tls closed silent; do
   refused) pattern='NOPERM this user' ;;
   tls) pattern='.*; it speaks TLS, which a tunnel does$' ;;
   closed) pattern='no Redis answers there: (the connection was closed|Connection reset by peer)$' ;;
+  full) pattern='no Redis answers there: ERR max number of clients reached; raise its maxclients$' ;;
   silent) pattern='no Redis answers there: it does not answer in time$' ;;
   *) pattern='what answers there is no Redis, or a reply is out of bounds: ' ;;
   esac
