@@ -214,13 +214,14 @@ operators.Split = function(n)
   elseif n:has_attribute "split" then parts = n:ints "split"
   else
     local many = n:int("num_outputs", outputs)
+    if many ~= outputs then n:fail("num_outputs is %d, and it has %d", many, outputs) end
     local each = (extent + many - 1) // many
     parts = {}
     for i = 1, many do parts[i] = math.max(0, math.min(each, extent - (i - 1) * each)) end
     if n.opset < 18 and extent % many ~= 0 then n:fail("extent %d is not divided by %d", extent, many) end
   end
   local sum, results = 0, {}
-  for _, part in ipairs(shape_of(n, parts)) do sum = sum + part end
+  for _, part in ipairs(shape_of(n, parts)) do sum = part > extent and math.huge or sum + part end
   if sum ~= extent or #parts ~= outputs then
     n:fail("parts of %s do not make %d outputs of an extent of %d", common.text(parts), outputs, extent)
   end

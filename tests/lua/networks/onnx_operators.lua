@@ -849,6 +849,11 @@ refuses("nothing is there to be repeated along axis 0", "Pad", {f32({2}, {1, 2})
         {mode = "wrap"}, 19)
 refuses("index 1 of x3 is not in [0, 0]", "RoiAlign", {row, f32({1, 4}, {0, 0, 1, 1}), i64({1}, {1})},
         {sampling_ratio = 1})
+for _, many in ipairs {0, 2, -1, 1 << 31, math.maxinteger, math.mininteger} do
+  refuses("num_outputs is " .. many .. ", and it has 1", "Split", {f32({4}, {1, 2, 3, 4})}, {num_outputs = many}, 18)
+end
+refuses("do not make 1 outputs of an extent of 4", "Split",
+        {f32({4}, {1, 2, 3, 4}), known(i64({4}, {1 << 62, 1 << 62, 1 << 62, (1 << 62) + 4}))}, {}, 18)
 refuses("it never ends", "Loop", {false, false, f32({1}, {5})}, {body = loop})
 refuses("made of more than", "Loop", {known(i64({}, {1 << 40})), known {"bool", {}, {1}}, f32({1}, {5})},
         {body = graph_of({}, {"i", "c", "v"}, {"c", "v"})})
