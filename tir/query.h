@@ -65,6 +65,11 @@ int64_t tir_scope_bytes(struct tir *ir, tir_func f, const char *scope);
 struct tir *tir_extract(const struct tir *ir, tir_func f, const char *const *blocks, const char *const *names,
                         uint32_t count, const char *name, ms_error *err);
 
+/* A copy in which parameter `in`, by its number, is what parameter `out` was too, which is gone: results take the place
+ * of what they are computed of, element by element. NULL: some element might be read after it was written; *why says
+ * why, a text that lasts. */
+struct tir *tir_in_place(const struct tir *ir, tir_func f, uint32_t in, uint32_t out, const char **why);
+
 /* ---- Constants that are packed ahead: the function's attribute layout_free_buffers lists their numbers --------------
  *
  * What the root block's loop nests compute of constants alone is a function of its own, NAME_pack, and the kernel takes

@@ -92,6 +92,7 @@ void bind_functions(lua_State *L); /* adds to the module on the top of the stack
 void bind_specialize(lua_State *L);
 int bind_symbolic(lua_State *L); /* function:symbolic() */
 int bind_packing(lua_State *L);
+int bind_in_place(lua_State *L);
 void bind_schedules(lua_State *L);
 void bind_methods(lua_State *L);
 void bind_traces(lua_State *L);

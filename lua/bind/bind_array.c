@@ -367,6 +367,13 @@ static int difference(lua_State *L) {
   return 3;
 }
 
+/* same_bytes(other): whether their elements are the same, bit for bit. */
+static int same_bytes(lua_State *L) {
+  const struct bound_array *a = bind_check_array(L, 1), *b = bind_check_array(L, 2);
+  lua_pushboolean(L, a->type == b->type && a->bytes == b->bytes && (!a->bytes || !memcmp(a->data, b->data, a->bytes)));
+  return 1;
+}
+
 /* checksum([before]): FNV-1a of its bytes, as words of 64 bits behind those of `before`, with zeros up to a multiple of
  * 64 bytes (Fowler, Noll, Vo; the offset basis and the prime are those of 64 bits) */
 static int checksum(lua_State *L) {
@@ -410,9 +417,9 @@ static int text(lua_State *L) {
 void bind_arrays(lua_State *L) {
   assert(lua_istable(L, -1));
   static const luaL_Reg methods[] = {
-      {"shape", shape},           {"type", type_name},    {"tolist", to_list},  {"random", fill_random},
-      {"difference", difference}, {"bytes", to_bytes},    {"reshape", reshape}, {"view", view},
-      {"assign", assign},         {"checksum", checksum}, {NULL, NULL}};
+      {"shape", shape},           {"type", type_name},    {"tolist", to_list},        {"random", fill_random},
+      {"difference", difference}, {"bytes", to_bytes},    {"reshape", reshape},       {"view", view},
+      {"assign", assign},         {"checksum", checksum}, {"same_bytes", same_bytes}, {NULL, NULL}};
   static const luaL_Reg meta[] = {
       {"__newindex", write_element}, {"__len", length}, {"__gc", collect}, {"__tostring", text}, {NULL, NULL}};
   bind_type(L, BOUND_ARRAY, methods, meta);

@@ -318,6 +318,7 @@ void bind_functions(lua_State *L) {
                                      {"has_empty", has_empty},
                                      {"symbolic", bind_symbolic},
                                      {"packing", bind_packing},
+                                     {"in_place", bind_in_place},
                                      {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", collect}, {"__tostring", script}, {NULL, NULL}};
   bind_type(L, BOUND_FUNCTION, methods, meta);

@@ -1,5 +1,5 @@
 /* Variables of a function's shapes, and functions in which they are numbers (tir/specialize.c); its constants, and how
- * they are packed (tir/packing.c). */
+ * they are packed (tir/packing.c); results in the place of inputs (tir/in_place.c). */
 #include "bind.h"
 
 #include <stdlib.h>
@@ -124,6 +124,22 @@ int bind_packing(lua_State *L) {
   push_parameters(L, cut.of_pack, cut.pack_count), lua_setfield(L, -2, "of_pack");
   lua_pushinteger(L, cut.count), lua_setfield(L, -2, "count");
   return 1;
+}
+
+/* in_place(input, output): the function in which these parameters, by number, are one buffer; or nil, and why not. */
+int bind_in_place(lua_State *L) {
+  const struct bound_function *b = bind_check_function(L, 1);
+  lua_Integer count = b->ir->funcs.at[b->func].params.count, in = luaL_checkinteger(L, 2),
+              out = luaL_checkinteger(L, 3);
+  if (in < 1 || in > count || out < 1 || out > count || in == out)
+    return bind_refuse(L, "parameters %I and %I are not two of the function's %I", (LUAI_UACINT)in, (LUAI_UACINT)out,
+                       (LUAI_UACINT)count);
+  const char *why;
+  struct tir *made = tir_in_place(b->ir, b->func, (uint32_t)in - 1, (uint32_t)out - 1, &why);
+  if (made) return bind_push_function(L, made, b->func), 1;
+  lua_pushnil(L);
+  lua_pushstring(L, why);
+  return 2;
 }
 
 void bind_specialize(lua_State *L) {

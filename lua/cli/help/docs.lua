@@ -277,6 +277,7 @@ function:hash(): string | Its structural hash.
 function:params(): table[] | Its parameters: a list of {name, type, shape, elements}; elements are those of its memory, where strides or an offset lay it out: it is called with an array of one dimension and as many.
 function:symbolic(): table[], string | The variables of its parameters' shapes, strides and offsets that no parameter gives: a list of {name, type, role, buffer}; and a text that names them and says what to do.
 function:packing(): table? | What is packed ahead of its runs: {kernel =, pack =, of_kernel =, of_pack =, count =}, two functions, and what their parameters are, numbers from 1 of this function's, or -k, the k-th packed buffer. nil: nothing is.
+function:in_place(input: integer, output: integer): msched.function?, string? | The function whose result, the parameter of that number, takes the place of an input: they are one parameter, where the input's was. nil, and why: an element might be read after it was written.
 function:has_empty(): boolean | Whether an extent of it is 0: it is run, built and exported as it is; ms.without_empty gives what can be scheduled and tuned of it.
 function:flops(): number | Operations on floats that it does, inits aside; 0 where extents are no constants.
 function:integer_ops(): number | Operations on integers that are of what it loads; indices aside.
@@ -328,6 +329,7 @@ array:bytes(): string | The bytes of its elements, in their order.
 array:reshape(shape: integer[]): msched.array | A copy with as many elements in other extents.
 array:view(shape: integer[], type?: string, offset?: integer): msched.array | An array whose elements are this one's bytes from an offset on, a multiple of 64; it keeps this one alive.
 array:assign(other: msched.array): msched.array | Takes the elements of another of the same type and as many; gives the array.
+array:same_bytes(other: msched.array): boolean | Whether its elements are those of another array, bit for bit.
 array:checksum(before?: integer): integer | A checksum of its bytes, filled with zeros to a multiple of 64: FNV-1a over words of 64 bits, behind that of others.
 array:tolist(): number[] | Its elements as a flat list.
 array:random(seed?: integer, digits?: boolean): msched.array | Fills it with integers from -4 to 4, or with numbers that use all digits of their type: floats of either sign from 1/8 to 1, integers of eight bits; gives the array.
