@@ -1,6 +1,6 @@
--- Nodes that compute the same of the same are one.
+-- Nodes that compute the same of the same are one, and so are constants that are equal.
 local ms = msched
-local pass = {name = "duplicates", text = "computes once what two nodes compute alike"}
+local pass = {name = "duplicates", text = "computes once what two nodes compute alike, and keeps equal constants once"}
 
 local MOST_COMPARED = 256 -- elements of an array
 
@@ -33,8 +33,31 @@ local function key_of(node)
   return table.concat(parts, "\1")
 end
 
+-- Names of constants that equal others, and those others'. Only constants of one type and shape are looked at.
+local function equal_constants(net)
+  local of_shape, same, taken = {}, {}, {}
+  for _, input in ipairs(net.inputs) do taken[input.name] = true end
+  for _, name in ipairs(ms.sorted_keys(net.constants)) do
+    local array = net.constants[name]
+    local key = array:type() .. " " .. table.concat(array:shape(), "x")
+    local list = of_shape[key] or {}
+    if not taken[name] then list[#list + 1], of_shape[key] = name, list end
+  end
+  for _, list in pairs(of_shape) do
+    local by_sum = {}
+    for _, name in ipairs(#list > 1 and list or {}) do
+      local array = net.constants[name]
+      local sum = array:checksum()
+      local first = by_sum[sum] or name
+      by_sum[sum] = first
+      if first ~= name and net.constants[first]:same_bytes(array) then same[name] = first end
+    end
+  end
+  return same
+end
+
 function pass.run(net)
-  local known, same, outputs, kept = {}, {}, net:fixed_names(), {}
+  local known, same, outputs, kept = {}, equal_constants(net), net:fixed_names(), {}
   for _, node in ipairs(net.nodes) do
     for i, name in ipairs(node.inputs) do node.inputs[i] = same[name] or name end
     local key, first, visible = key_of(node), nil, false
