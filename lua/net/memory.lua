@@ -176,11 +176,8 @@ local function slots_of_ends(prepared, slots)
   for _, name in ipairs(constants) do slots[name] = {kind = "constant", name = name} end
 end
 
--- memory.of(prepared): {slots = {value's name = slot}, arena = bytes, copies}. A slot is {kind = "input" or "output",
--- index =}, {kind = "constant", name =} or {kind = "arena", offset =, bytes =}; values that are the same bytes have
--- one. copies: what is copied at the end, {from = value's name, index = of the output}: outputs that no group gives, or
--- that are given twice.
-function memory.of(prepared)
+-- The slots of all values, by name, and those of the arena in a list; what is copied at the end.
+local function slots_of(prepared)
   local slots, values, outputs, arena = {}, prepared.state.values, {}, {}
   slots_of_ends(prepared, slots)
   local copies = {}
@@ -200,6 +197,79 @@ function memory.of(prepared)
       end
     end
   end
+  return slots, arena, copies
+end
+
+-- ---- In place ----------------------------------------------------------------------------------------------------
+
+-- Whether the value that a group gives may take the bytes of one that it takes: nobody reads that later, nor the group
+-- itself as another of its inputs.
+local function is_last_use(slots, g, at, pair)
+  local from, to = slots[g.inputs[pair.input]], slots[g.outputs[pair.output]]
+  if from.kind ~= "arena" or to.kind ~= "arena" or from.bytes ~= to.bytes then return false end
+  if from.last ~= at or to.first ~= at then return false end
+  for i, name in ipairs(g.inputs) do if i ~= pair.input and slots[name] == from then return false end end
+  return true
+end
+
+-- Slots that share bytes in place become one, which lives as long as both. pair_of(g) gives which. Gives those of the
+-- arena that are left.
+local function joined(prepared, slots, arena, pair_of)
+  local into, list = {}, {}
+  for _, g in ipairs(prepared.groups) do
+    local pair = pair_of(g)
+    local from, to = pair and slots[g.inputs[pair.input]], pair and slots[g.outputs[pair.output]]
+    if pair then
+      from = into[from] or from
+      into[to], from.last = from, to.last
+    end
+  end
+  for name, slot in pairs(slots) do slots[name] = into[slot] or slot end
+  for _, slot in ipairs(arena) do if not into[slot] then list[#list + 1] = slot end end
+  return list
+end
+
+-- The pair of a function that all of its groups could share bytes by, and that reads each element before it writes it;
+-- nil: none. at_of: where its groups stand.
+local function pair_of_function(entry, slots, at_of)
+  local first = entry.groups[1]
+  for output in ipairs(first.outputs) do
+    for input in ipairs(first.inputs) do
+      local pair, fits = {input = input, output = output}, true
+      for _, g in ipairs(entry.groups) do fits = fits and is_last_use(slots, g, at_of[g], pair) end
+      if fits and entry.func:in_place(input, #first.inputs + output) then return pair end
+    end
+  end
+end
+
+local function in_place_of(g) return g.kernel and g.kernel.in_place end
+
+-- Notes as `in_place` of functions which result takes the bytes of which input, {input =, output =}, by their numbers,
+-- in all of a function's groups, where the arena is no larger so.
+function memory.choose_in_place(prepared)
+  local slots, arena = slots_of(prepared)
+  local at_of, found = {}, false
+  for at, g in ipairs(prepared.groups) do at_of[g] = at end
+  for _, entry in ipairs(prepared.functions) do
+    entry.in_place = pair_of_function(entry, slots, at_of)
+    found = found or entry.in_place ~= nil
+  end
+  if not found then return end
+  local apart, groups = place(arena, #prepared.groups), #prepared.groups
+  if place(joined(prepared, slots, arena, in_place_of), groups) <= apart then return end
+  for _, entry in ipairs(prepared.functions) do entry.in_place = nil end
+end
+
+-- ---- The whole ---------------------------------------------------------------------------------------------------
+
+-- memory.of(prepared [, pair_of]): {slots = {value's name = slot}, arena = bytes, copies}. A slot is {kind = "input" or
+-- "output", index =}, {kind = "constant", name =} or {kind = "arena", offset =, bytes =}; values that are the same
+-- bytes have one. copies: what is copied at the end, {from = value's name, index = of the output}: outputs that no
+-- group gives, or that are given twice. pair_of(g): which result of a group is in place of which of its inputs, one
+-- that memory.choose_in_place noted; nil: none is.
+function memory.of(prepared, pair_of)
+  local slots, arena, copies = slots_of(prepared)
+  if pair_of then arena = joined(prepared, slots, arena, pair_of) end
   return {slots = slots, arena = place(arena, #prepared.groups), copies = copies}
 end
 

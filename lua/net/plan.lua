@@ -108,7 +108,8 @@ plan.STAGES = {"static", "layout", "fusion"}
 -- bool}]): {net, state, groups, functions, fixed}. target, fixed_order: of what runs it; some passes are for others.
 -- The network itself stays as it is. given: arrays of inputs, where shapes depend on what is in them. passes: files of
 -- users'. after(name, x [, notes]) is called after each pass and each of plan.STAGES: x:text() is what it left, notes
--- are lines of what a pass did not change, and why.
+-- are lines of what a pass did not change, and why. A function whose result takes the place of an input has `in_place`
+-- (memory.lua).
 function plan.prepare(net, options)
   options = options or {}
   local function after(name, x) if options.after then options.after(name, x) end end
@@ -121,8 +122,10 @@ function plan.prepare(net, options)
   state.steps = needed_steps(state)
   local groups = fold(state, fuse.groups(state))
   after("fusion", {text = function() return fuse.text(groups) end})
-  return {net = net, state = state, groups = groups, functions = distinct(state, groups),
-          fixed = ms.sorted_keys(first.fixed)}
+  local prepared = {net = net, state = state, groups = groups, functions = distinct(state, groups),
+                    fixed = ms.sorted_keys(first.fixed)}
+  memory.choose_in_place(prepared)
+  return prepared
 end
 
 -- ---- Opened ------------------------------------------------------------------------------------------------------
@@ -150,14 +153,30 @@ end
 
 local function runs_here(target) return (pcall(ms.target, target or "native", {runs = true})) end
 
--- plan.build(func, options): the kernel of a function, options as of ms.build, and what packs its constants: {kernel [,
--- pack =, cut =]}, cut as function:packing gives it. That runs here, whatever the kernel is for.
-function plan.build(func, options)
-  local cut, target = func:packing(), options and options.target
-  if not cut then return {kernel = ms.build(func, options)} end
+-- The function with its result in the place of an input; nil: there is no such pair, or as it is scheduled an element
+-- might be read after it was written.
+local function in_place(func, pair)
+  if not pair then return nil end
+  local made, inputs = nil, #func:params() - 1
+  made = func:in_place(pair.input, inputs + pair.output)
+  return made
+end
+
+-- plan.build(func, options [, pair]): the kernel of a function, options as of ms.build, and what packs its constants:
+-- {kernel [, pack =, cut =, in_place =]}, cut as function:packing gives it. That runs here, whatever the kernel is for.
+-- pair: the result that takes the place of an input, {input =, output =}; in_place: the same, where the kernel has them
+-- as one parameter.
+function plan.build(func, options, pair)
+  local target, shared = options and options.target, in_place(func, pair)
+  local cut, taken = (shared or func):packing(), shared and pair or nil
+  if not cut then
+    if shared then options = {target = target} end -- the function that it is compared with has other parameters
+    return {kernel = ms.build(shared or func, options), in_place = taken}
+  end
   local is_host = ms.target(target or "native").arch == nil
   return {kernel = ms.build(cut.kernel, {target = target}),
-          pack = ms.build(cut.pack, {target = is_host and runs_here(target) and target or nil}), cut = cut}
+          pack = ms.build(cut.pack, {target = is_host and runs_here(target) and target or nil}), cut = cut,
+          in_place = taken}
 end
 
 -- The constants of a group as its kernel wants them, each once for all groups that have the same: a list of {number =,
@@ -203,10 +222,18 @@ local function pack_all(self)
   for _, packing in ipairs(self.packings) do packing.pack:run(table.unpack(packing.given)) end
 end
 
+-- Which result of a group's kernel takes the place of which input; nil: none.
+local function in_place_of(self, g)
+  local built = self.built[g.kernel]
+  return built and built.in_place
+end
+
 -- What a group's kernel takes, in order: names of values, and tables of packed constants.
 local function arguments_of(self, g)
   local built, list, packed = self.built[g.kernel],
     table.move(g.outputs, 1, #g.outputs, #g.inputs + 1, table.move(g.inputs, 1, #g.inputs, 1, {})), nil
+  local pair = in_place_of(self, g)
+  if pair then table.remove(list, #g.inputs + pair.output) end
   if not built or not built.cut then return list end
   local taken = {}
   for i, number in ipairs(built.cut.of_kernel) do
@@ -272,16 +299,16 @@ end
 -- plan.open(prepared, build [, target]): the plan, with its memory. build(entry of prepared.functions) gives what
 -- plan.build does of the entry's function, or a kernel, for the target. Constants are packed here, once.
 function plan.open(prepared, build, target)
-  local placed = memory.of(prepared)
-  local arrays = arrays_of(prepared, placed)
-  local self = setmetatable({net = prepared.net, prepared = prepared, placed = placed, arrays = arrays, calls = {},
-                             arena_bytes = placed.arena, kernels = {}, built = {}, packed = {}, packed_count = 0,
-                             packings = {}}, Plan)
+  local self = setmetatable({net = prepared.net, prepared = prepared, calls = {}, kernels = {}, built = {},
+                             packed = {}, packed_count = 0, packings = {}}, Plan)
   for _, entry in ipairs(prepared.functions) do
     local built = build(entry)
     self.built[entry] = type(built) == "table" and built.kernel and built or {kernel = built}
     self.kernels[entry] = self.built[entry].kernel
   end
+  local placed = memory.of(prepared, function(g) return in_place_of(self, g) end)
+  local arrays = arrays_of(prepared, placed)
+  self.placed, self.arrays, self.arena_bytes = placed, arrays, placed.arena
   self.on_device, self.is_here = ms.target(target or "native").arch ~= nil, runs_here(target)
   for i, g in ipairs(plan.steps(prepared, placed)) do
     self.calls[i] = {group = g, arguments = arguments_of(self, g), given = {}}
@@ -332,21 +359,30 @@ local function run_there(self, report)
   for _, output in ipairs(self.net.outputs) do sequence:fetch(self.arrays[output.name]) end
 end
 
+-- The inputs of a group as they are before its kernel runs: what that writes over is copied.
+local function inputs_before(self, g)
+  local list, pair = {}, in_place_of(self, g)
+  for i, name in ipairs(g.inputs) do
+    local array = self.arrays[name]
+    list[i] = pair and pair.input == i and ms.array(array:shape(), array:type()):assign(array) or array
+  end
+  return list
+end
+
 -- Runs it call by call, each compared with the interpreter where options ask for that.
 local function run_calls(self, options, report)
   for _, each in ipairs(self.calls) do
     local g = each.group
     for _, range in ipairs(g.ranges) do check_range(self, g, range) end
+    local is_compared, given = options.most_work and not g.alias, nil
+    if is_compared then given = inputs_before(self, g) end
     local start = ms.clock()
     each.call:run()
     report.seconds = report.seconds + ms.clock() - start
-    if options.most_work and not g.alias then
-      local function of(names)
-        local list = {}
-        for i, name in ipairs(names) do list[i] = self.arrays[name] end
-        return list
-      end
-      ms.load "lua.net.run".compare(self.net, g.func, g.name, of(g.inputs), of(g.outputs), options.most_work, report)
+    if is_compared then
+      local got = {}
+      for i, name in ipairs(g.outputs) do got[i] = self.arrays[name] end
+      ms.load "lua.net.run".compare(self.net, g.func, g.name, given, got, options.most_work, report)
     end
   end
 end

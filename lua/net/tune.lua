@@ -14,7 +14,7 @@ end
 -- What plan.open takes for a function, as a trace schedules it; nil: as it is written.
 local function build(entry, trace, target)
   local func = trace and ms.apply(entry.func, trace):func() or entry.func
-  return plan.build(func, {target = target, reference = entry.func})
+  return plan.build(func, {target = target, reference = entry.func}, entry.in_place)
 end
 
 -- What plan.open takes to make kernels: of a function as its task's best schedule says, or without tuning where nothing
