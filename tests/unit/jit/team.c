@@ -60,6 +60,21 @@ static void *call_often(void *seed) {
   return NULL;
 }
 
+/* The caller waits for all parts, its first too, which a worker may have taken. */
+static void sleep_in_first(void *closure) {
+  if (!team_part()) usleep(20);
+  note_part(closure);
+}
+
+static void parts_that_take_long_are_waited_for(void **state) {
+  (void)state;
+  for (int i = 0; i < LOOPS * 5; i++) {
+    struct loop l = {.count = 2 + (unsigned)i % 3};
+    team_parallel(sleep_in_first, &l, l.count);
+    for (unsigned k = 0; k < l.count; k++) assert_int_equal(l.runs[k], 1);
+  }
+}
+
 static void many_threads_call_at_once(void **state) {
   (void)state;
   pthread_t threads[CALLERS];
@@ -85,8 +100,8 @@ static void the_child_of_a_fork_has_its_own(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(runs_every_part_once),
-                                     cmocka_unit_test(many_threads_call_at_once),
-                                     cmocka_unit_test(the_child_of_a_fork_has_its_own)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(runs_every_part_once), cmocka_unit_test(parts_that_take_long_are_waited_for),
+      cmocka_unit_test(many_threads_call_at_once), cmocka_unit_test(the_child_of_a_fork_has_its_own)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
