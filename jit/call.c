@@ -141,6 +141,40 @@ bool jit_call_run(const struct jit_call *call, ms_error *err) {
          move_arguments(call, true, err);
 }
 
+/* ---- In order ---- */
+
+struct in_order {
+  struct jit_call *const *calls;
+  uint32_t count;
+  int32_t status;
+};
+static void enter_all(void *data) {
+  struct in_order *o = data;
+  for (uint32_t i = 0; i < o->count && !o->status; i++)
+    o->status = o->calls[i]->kernel->entry(o->calls[i]->taken, o->calls[i]->workspace);
+}
+
+/* All are code of this process, on buffers that they run on, and stop together. */
+static bool run_together(struct jit_call *const *calls, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    const struct jit_kernel *kernel = calls[i]->kernel;
+    if (!kernel->entry || !kernel->backend->memory->in_place || calls[i]->stop != calls[0]->stop) return false;
+  }
+  return count > 0;
+}
+
+bool jit_calls_run(struct jit_call *const *calls, uint32_t count, ms_error *err) {
+  assert(calls || !count);
+  if (!run_together(calls, count)) {
+    for (uint32_t i = 0; i < count; i++)
+      if (!jit_call_run(calls[i], err)) return false;
+    return true;
+  }
+  if (!jit_goes_on(calls[0]->stop, err)) return false;
+  struct in_order order = {calls, count, 0};
+  return trap_run(enter_all, &order, calls[0]->stop, err) && jit_passed(order.status, err);
+}
+
 /* The kernel that is timed: short calls follow each other without a pause, and a stop takes effect between them. */
 struct timed {
   const struct jit_call *call;

@@ -1,6 +1,8 @@
 /* Calls that are ready to run, of kernels and of vendors' routines, and times of several in turn. */
 #include "bind.h"
 
+#include <stdlib.h>
+
 #define BOUND_CALL "msched.call"
 enum { MOST_IN_TURN = 16 };
 
@@ -43,6 +45,40 @@ static int prepare(lua_State *L) {
                               .release = release_kernel,
                               .data = bind_call(L, 2, 3)};
   lua_settop(L, 1);
+  return 1;
+}
+
+/* ---- Several in order ---- */
+
+struct in_order {
+  uint32_t count;
+  struct jit_call *calls[];
+};
+
+static bool attempt_all(void *data, ms_error *err) {
+  const struct in_order *o = data;
+  return jit_calls_run(o->calls, o->count, err);
+}
+static void release_all(void *data) { free(data); }
+
+/* in_order(calls): a call of kernels one after another, which live as long as it. */
+static int in_order(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_settop(L, 1);
+  lua_Integer count = luaL_len(L, 1);
+  lua_createtable(L, (int)count, 0); /* the list of the caller may change */
+  struct bound_call *call = bind_new_call(L, 2);
+  struct in_order *o = calloc(1, sizeof *o + (size_t)count * sizeof *o->calls);
+  if (!o) abort();
+  *call = (struct bound_call){.attempt = attempt_all, .release = release_all, .data = o};
+  for (lua_Integer i = 1; i <= count; i++) {
+    lua_rawgeti(L, 1, i);
+    const struct bound_call *each = luaL_testudata(L, -1, BOUND_CALL);
+    if (!each || each->attempt != attempt_kernel)
+      return bind_refuse(L, "number %d is no call of a kernel: kernel:prepare(arguments) gives one", (int)i);
+    o->calls[o->count++] = each->data;
+    lua_rawseti(L, 2, i);
+  }
   return 1;
 }
 
@@ -98,7 +134,8 @@ static int time_in_turn(lua_State *L) {
   for (lua_Integer i = 0; i < count; i++) {
     lua_rawgeti(L, 1, i + 1);
     struct bound_call *call = luaL_testudata(L, -1, BOUND_CALL);
-    if (!call) return bind_refuse(L, "number %d is no call: kernel:prepare(arguments) gives one", (int)i + 1);
+    if (!call || (!call->sample && !call->run))
+      return bind_refuse(L, "number %d is no call of one: kernel:prepare(arguments) gives one", (int)i + 1);
     finalists[i] =
         (struct jit_finalist){.call = call->run, .sample = call->sample, .turn = call->turn, .data = call->data};
     lua_pop(L, 1); /* the table keeps it */
@@ -124,4 +161,6 @@ void bind_calls(lua_State *L) {
   lua_pop(L, 1);
   lua_pushcfunction(L, time_in_turn);
   lua_setfield(L, -2, "time_in_turn");
+  lua_pushcfunction(L, in_order);
+  lua_setfield(L, -2, "in_order");
 }

@@ -296,6 +296,24 @@ function plan.steps(prepared, placed)
   return list
 end
 
+-- The calls in runs of those that follow each other without a look at indices between, nor a copy: a list of {first =
+-- the first call, call = what runs them all}.
+local function runs_of(self)
+  local list, current = {}, nil
+  local joins = self.is_here and not self.on_device
+  for _, each in ipairs(self.calls) do
+    local kernel = joins and ms.type(each.call) == "call"
+    if not (kernel and current and #each.group.ranges == 0) then
+      current = {first = each, calls = {}, call = each.call}
+      list[#list + 1] = current
+    end
+    current.calls[#current.calls + 1] = each.call
+    if not kernel then current = nil end
+  end
+  for _, run in ipairs(list) do if #run.calls > 1 then run.call = ms.in_order(run.calls) end end
+  return list
+end
+
 -- plan.open(prepared, build [, target]): the plan, with its memory. build(entry of prepared.functions) gives what
 -- plan.build does of the entry's function, or a kernel, for the target. Constants are packed here, once.
 function plan.open(prepared, build, target)
@@ -320,6 +338,7 @@ function plan.open(prepared, build, target)
     end
     each.call = call_of(self, each.group, each.given)
   end
+  self.runs = runs_of(self)
   self.constant_bytes = constant_bytes(self)
   return self
 end
@@ -369,21 +388,30 @@ local function inputs_before(self, g)
   return list
 end
 
--- Runs it call by call, each compared with the interpreter where options ask for that.
-local function run_calls(self, options, report)
+-- Runs it call by call, each compared with the interpreter.
+local function compare_calls(self, most_work, report)
   for _, each in ipairs(self.calls) do
     local g = each.group
     for _, range in ipairs(g.ranges) do check_range(self, g, range) end
-    local is_compared, given = options.most_work and not g.alias, nil
-    if is_compared then given = inputs_before(self, g) end
+    local given = not g.alias and inputs_before(self, g)
     local start = ms.clock()
     each.call:run()
     report.seconds = report.seconds + ms.clock() - start
-    if is_compared then
+    if given then
       local got = {}
       for i, name in ipairs(g.outputs) do got[i] = self.arrays[name] end
-      ms.load "lua.net.run".compare(self.net, g.func, g.name, given, got, options.most_work, report)
+      ms.load "lua.net.run".compare(self.net, g.func, g.name, given, got, most_work, report)
     end
+  end
+end
+
+local function run_calls(self, report)
+  for _, run in ipairs(self.runs) do
+    local g = run.first.group
+    for _, range in ipairs(g.ranges) do check_range(self, g, range) end
+    local start = ms.clock()
+    run.call:run()
+    report.seconds = report.seconds + ms.clock() - start
   end
 end
 
@@ -394,7 +422,9 @@ function Plan:run(inputs, options)
   options = ms.options(options, "most_work:integer") or {}
   local report = {seconds = 0.0, compared = 0, elements = 0, most = 0.0}
   take_inputs(self, inputs)
-  if self.on_device and not options.most_work then run_there(self, report) else run_calls(self, options, report) end
+  if options.most_work then compare_calls(self, options.most_work, report)
+  elseif self.on_device then run_there(self, report)
+  else run_calls(self, report) end
   local outputs = {}
   for _, output in ipairs(self.net.outputs) do outputs[output.name] = self.arrays[output.name] end
   return outputs, report
@@ -410,7 +440,7 @@ function Plan:time(seconds)
   local times, start = {}, ms.clock()
   repeat
     local before = ms.clock()
-    for _, each in ipairs(self.calls) do each.call:run() end
+    for _, run in ipairs(self.runs) do run.call:run() end
     times[#times + 1] = ms.clock() - before
   until #times >= 3 and ms.clock() - start > seconds
   table.sort(times)
