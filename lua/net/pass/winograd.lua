@@ -12,6 +12,8 @@ local pass = {name = "winograd", text = "computes convolutions of 3 x 3 by Winog
 local CONSTANT, BETWEEN, FAR, TRANSFORM = 32, 4, 16, 1.5
 local CACHED, MOST_BETWEEN = 1 << 22, 1 << 24 -- elements of transformed images and their products: what caches hold,
                                               -- and memory that a plan takes
+local MUCH_BETWEEN = 1 << 23 -- more than so many only where it takes half the time: plans of large images take most of
+                             -- their memory for them
 local MOST_CONSTANTS = 1 << 20 -- elements of transformed weights: memory that a plan takes
 
 local function direct_cost(c)
@@ -19,7 +21,7 @@ local function direct_cost(c)
   return c.batch * c.planes * c.size[1] * c.size[2] * weights + CONSTANT * weights
 end
 
--- The same by tiles of m x m; nil: they take too much memory.
+-- The same by tiles of m x m, and how many elements are between two functions; nil: they take too much memory.
 local function tiled_cost(c, m)
   local a, tiles = m + 2, c.batch * ((c.size[1] + m - 1) // m) * ((c.size[2] + m - 1) // m)
   local inputs, outputs = tiles * c.depth * c.inputs, tiles * c.planes * c.outputs
@@ -27,15 +29,16 @@ local function tiled_cost(c, m)
   if between > MOST_BETWEEN or weights > MOST_CONSTANTS then return nil end
   local transforms = inputs * (a * a * m + a * a * a) + outputs * (a * a * m + a * m * m)
   return tiles * c.planes * weights + CONSTANT * weights + (between > CACHED and FAR or BETWEEN) * 2 * between
-    + TRANSFORM * transforms
+    + TRANSFORM * transforms, between
 end
 
 -- The extent of the tiles that a convolution is computed fastest by; nil: it stays as it is.
 function pass.tile(c)
-  local least, best = direct_cost(c), nil
+  local direct, least, best = direct_cost(c), math.huge, nil
   for _, m in ipairs {2, 4} do
-    local cost = tiled_cost(c, m)
-    if cost and cost < least then least, best = cost, m end
+    local cost, between = tiled_cost(c, m)
+    local pays = cost and cost < (between > MUCH_BETWEEN and direct / 2 or direct)
+    if pays and cost < least then least, best = cost, m end
   end
   return best
 end
