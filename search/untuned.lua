@@ -1,11 +1,28 @@
 -- Without tuning: the fastest that the store knows of a task, or the first proposal that can be built, which is stored
 -- as not measured. No kernel runs.
 local analytical, fixed_order = msched.load "search.cost.analytical", msched.load "search.fixed_order"
+local resume, run_options = msched.load "search.resume", msched.load "search.options"
 
 local untuned = {}
 
 local PROPOSALS = {budget = 10000, most = 200, each = 3} -- of a sketch; of all; of a register tile
 local DRAWN = 200
+
+-- What a proposal depends on besides function and target, as its record has it; nil: it is made again each time, since
+-- it depends on what the user gives.
+local PARTS = {"files", "rules", "spaces", "mutators", "postprocs"}
+local function proposer_of(options)
+  local registered = msched.registered
+  local own = #registered.rule + #registered.postproc + #registered.mutator + #registered.space > 0
+    or options.whole or options.skip_failing or options.simulate or options.deterministic
+  for _, name in ipairs(PARTS) do
+    for _, part in ipairs(options[name] or {}) do own = own or part ~= fixed_order end -- which is ours
+  end
+  local stamp = not own and msched.stamp()
+  if not stamp then return nil end
+  return string.format("%s %d%s", stamp, options.seed or run_options.standard.seed,
+                       options.fixed_order and " in order" or "")
+end
 
 -- The fastest that was measured here, by these versions, of the function or of an equal one.
 local function known(task, store)
@@ -40,12 +57,16 @@ local function is_clean(kernel, target)
   return true
 end
 
--- The first that can be built and is clean, or else the first that can be built; and else why the last cannot.
+-- The first that can be built and is clean, or else the first that can be built; and else why the last cannot. Where
+-- the run's options have `build`, that builds it: build(func, trace) gives a kernel, and may keep it for its own use.
 local function first_built(task, list)
   local first, seen, why = nil, 0, nil
+  local build = task.services.options.build or function(func, trace)
+    return msched.build(msched.apply(func, trace):func(),
+                        {target = task.target.text, reference = func, load = false})
+  end
   for _, c in ipairs(list) do
-    local ok, kernel = pcall(msched.build, msched.apply(task.func, c.trace):func(),
-                             {target = task.target.text, reference = task.func, load = false})
+    local ok, kernel = pcall(build, task.func, c.trace)
     local clean, message
     if ok then clean, message = is_clean(kernel, task.target) end
     if clean then return c end
@@ -76,9 +97,29 @@ end
 function untuned.keep(task, c)
   local id, short =
     task.services.store:put {workload = task.workload, target = task.target.text, trace = c.trace, hash = c.hash,
-                             status = "unmeasured", seed = task.seed, candidate = c.candidate}
+                             status = "unmeasured", seed = task.seed, candidate = c.candidate,
+                             search = {proposer = proposer_of(task.services.options)}}
   task.fastest = {id = short, full_id = id, hash = c.hash, trace = c.trace}
   task:finish("untuned", "nothing was measured")
+end
+
+-- untuned.stored(func, target, store, options): what untuned.find would find of a function that the store knows,
+-- without opening its space: {id, full_id, hash, trace [, seconds]}, the fastest that was measured, or the proposal
+-- that this program made of it before. nil: there is none.
+function untuned.stored(func, target, store, options)
+  local task = {func = func, target = target, fixed_order = options.fixed_order, workload = store:workload_id(func)}
+  task.shared = resume.shared(task, store)
+  local r, proposer = known(task, store), proposer_of(options)
+  if not r and proposer then
+    for _, each in ipairs(store:records {workload = task.workload, target = target.text}) do
+      local here = each.status == "unmeasured" and each.versions == msched.versions()
+      if here and each.search and each.search.proposer == proposer then r = each end
+    end
+  end
+  if not r then return nil end
+  store:take_intrinsics(r.id)
+  return {id = store:short_id(r.key), full_id = r.id, hash = r.hash, trace = msched.read_trace(r.trace),
+          seconds = r.status == "measured" and r.seconds or nil}
 end
 
 -- Gives the task its `fastest`, or says why there is none.

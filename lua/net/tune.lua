@@ -1,7 +1,7 @@
 -- A network tuned: each function of its plan is a task, which counts as often as it stands in the network.
 local ms = msched
 local plan, inside = ms.load "lua.net.plan", ms.load "lua.net.inside"
-local search, run_options = ms.load "search.tune", ms.load "search.options"
+local search, run_options, stored = ms.load "search.tune", ms.load "search.options", ms.load "search.untuned".stored
 local tune = {}
 
 -- The tasks of a run, by the hashes of their functions.
@@ -19,14 +19,16 @@ end
 
 -- What plan.open takes to make kernels: of a function as its task's best schedule says, or without tuning where nothing
 -- was measured of it, or as it is written where there is none. untuned: without tuning, of all that have it.
-function tune.builder(tasks, target, untuned)
+-- built: kernels that are there already.
+function tune.builder(tasks, target, untuned, built)
   local found = by_hash(tasks)
   return function(entry)
     local task = found[entry.hash]
     local first, second = task and task.fastest, task and task.untuned
     if untuned then first, second = second, first end
     local chosen = first or second
-    return build(entry, chosen and chosen.trace, target)
+    local known = built and chosen and built[entry.hash .. chosen.trace:json()]
+    return known or build(entry, chosen and chosen.trace, target)
   end
 end
 
@@ -79,6 +81,41 @@ local function settle(prepared, tasks, options)
   return result.plan
 end
 
+-- Without tuning: tasks of functions whose best the store knows, as search.all would give them, though none is
+-- searched; items of the others, for it. And a table for kernels that are built meanwhile.
+local function stored_tasks(prepared, options)
+  local tasks, items = {}, {}
+  local store = options.no_tune and (options.store or ms.store(options.db))
+  local target = ms.target(options.target or "native")
+  for _, entry in ipairs(prepared.functions) do
+    local fastest = store and not entry.func:has_empty() and stored(entry.func, target, store, options)
+    if fastest then
+      tasks[#tasks + 1] = {func = entry.func, name = entry.name, weight = entry.weight, target = target,
+                           fastest = fastest}
+    elseif not entry.func:has_empty() then -- others have nothing to do
+      items[#items + 1] = {entry.func, weight = entry.weight, untuned = true}
+    end
+  end
+  if store and not options.store then store:close() end
+  return tasks, items, {}
+end
+
+-- What builds a proposal when it is made, and keeps it for the plan: a kernel is built once.
+local function keeping(prepared, options, built)
+  if not options.no_tune or ms.target(options.target or "native").arch then return nil end -- of GPUs many are looked at
+  local entries = {}
+  for _, entry in ipairs(prepared.functions) do entries[entry.hash] = entry end
+  return function(func, trace)
+    local entry = entries[func:hash()] -- a group of a function that is cut is none
+    if not entry then
+      return ms.build(ms.apply(func, trace):func(), {target = options.target, reference = func, load = false})
+    end
+    local made = build(entry, trace, options.target)
+    built[entry.hash .. trace:json()] = made
+    return made.kernel
+  end
+end
+
 -- tune.plan(net [, options]): the plan of a network, each function with the schedule that is best: the store's, where
 -- it was tuned, and with `no_tune` what the analytical model proposes. options: those of ms.tune, and given, arrays of
 -- inputs where shapes depend on them; passes, files of users'; written: functions as they are written.
@@ -87,15 +124,16 @@ function tune.plan(net, options)
   local prepared = plan.prepare(net, {given = options.given, passes = options.passes, target = options.target,
                                       fixed_order = options.fixed_order})
   if options.written then return plan.open(prepared, tune.builder({}, options.target), options.target) end
-  local items, tasks = {}, {}
-  for _, entry in ipairs(prepared.functions) do
-    -- others have nothing to do
-    if not entry.func:has_empty() then items[#items + 1] = {entry.func, weight = entry.weight, untuned = true} end
+  local tasks, items, built = stored_tasks(prepared, options)
+  if #items > 0 then
+    local more = search.all(items, setmetatable({build = keeping(prepared, options, built)}, {__index = options}))
+    for _, task in ipairs(more) do
+      if task.error then error(task.error, 0) end
+      tasks[#tasks + 1] = task
+    end
   end
-  if #items > 0 then tasks = search.all(items, options) end
-  for _, task in ipairs(tasks) do if task.error then error(task.error, 0) end end
   local opened = settle(prepared, tasks, options)
-    or plan.open(prepared, tune.builder(tasks, options.target), options.target)
+    or plan.open(prepared, tune.builder(tasks, options.target, false, built), options.target)
   opened.tasks = tasks
   return opened
 end

@@ -43,6 +43,7 @@ static const struct fact_field {
              {SEARCH, "space", DB_NUMBER},
              {SEARCH, WORKER, DB_TEXT},
              {SEARCH, "batch", DB_NUMBER},
+             {SEARCH, "proposer", DB_TEXT},
              {ROOFLINE, "limit", DB_TEXT},
              {ROOFLINE, "limit_seconds", DB_NUMBER}};
 enum { FACTS = sizeof facts / sizeof *facts };

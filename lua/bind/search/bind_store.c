@@ -340,8 +340,11 @@ void bind_stores(lua_State *L) {
   luaL_setfuncs(L, bind_upkeep_methods, 0);
   lua_setfield(L, -3, "store_methods"); /* for those written in Lua */
   lua_pop(L, 1);
-  static const luaL_Reg functions[] = {
-      {"store", new_store}, {"versions", versions}, {"record_fault", bind_record_fault}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"store", new_store},
+                                       {"versions", versions},
+                                       {"stamp", bind_stamp},
+                                       {"record_fault", bind_record_fault},
+                                       {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
   bind_bests(L);
   bind_upkeep(L);

@@ -18,6 +18,7 @@ db_id bind_check_id_field(lua_State *L, int at, const char *field); /* of the op
 const char *bind_versions(void);                                    /* of msched and LLVM, as records name them */
 
 /* Methods of stores, of bind_record.c, bind_bests.c and bind_upkeep.c; each ends with {NULL, NULL}. */
+int bind_stamp(lua_State *L);        /* stamp(): what tells this program and its rules from others; nil: nothing does */
 int bind_record_fault(lua_State *L); /* what a store would not keep of a stranger's record */
 extern const luaL_Reg bind_record_methods[], bind_bests_methods[], bind_upkeep_methods[];
 void bind_bests(lua_State *L); /* their type */

@@ -163,6 +163,7 @@ ms.feature_names(): string[] | The names of a candidate's features.
 ms.clock(): number | Seconds of a steady clock.
 ms.interrupted(): boolean | Whether the user asked to stop, or the time of the ms.within around it is over.
 ms.record_fault(record): string? | Why a store keeps no record of such `status`, `seconds`, `low`, `high`, `runs`, `device`; nil: it would.
+ms.stamp(): string? | What tells this program, with its rules and estimates, from any other: proposals of another are made again. nil: nothing does.
 ms.versions(): string | The versions of what generates code.
 ms.vendors(threads: integer, onednn?: string): msched.vendor[] | The vendors' libraries that are installed, for the benchmarks; oneDNN's at the path, where one is given.
 ms.device_vendors(target: string): msched.vendor[], string[] | The vendors' libraries that are installed for the GPU that runs the target's code: cuBLAS, cuBLASLt and cuDNN, found by their names or by MSCHED_LIBCUBLAS, MSCHED_LIBCUBLASLT and MSCHED_LIBCUDNN; none for a CPU. And why others are not used.
@@ -468,7 +469,7 @@ unsafe: boolean | whether the trace may change what is computed
 busy: boolean | whether other programs ran whenever it was timed: it may be faster
 pinned: boolean | whether it is the one to use of its workload on its target
 device?: table | of a GPU, as far as it was known when it was measured: name, driver (13000 is CUDA 13.0), clock and memory_clock (hertz, right after it), slowed (heat or power held them down), timing_clock (hertz of the processors while it was timed), raw_seconds (what was measured, where `seconds` is scaled from that clock to the one that the run began with), uncaptured (why no CUDA graph of it could be captured, so that launches are part of its time), others (other processes that had the device then); of its code kernels, and the most that any takes: threads, registers, spilled_bytes, stack_bytes, shared_bytes
-search?: table | of one that a search had measured, in seconds since the run began: when it was asked for, asked, and its result came, came; and what building took, build_seconds, and checking and timing, run_seconds; of a fleet worker, who measured it, and batch, how many candidates its iteration asked for
+search?: table | of one that a search had measured, in seconds since the run began: when it was asked for, asked, and its result came, came; and what building took, build_seconds, and checking and timing, run_seconds; of one that was proposed without tuning proposer, by which program and rules, and of which seed; of a fleet worker, who measured it, and batch, how many candidates its iteration asked for
 roofline?: table | of one that a search had measured that knew the function's limit on the machine: limit, the unit or level of memory that bounds it, and limit_seconds, what it takes there at least
 ]],
   draw = [[

@@ -886,6 +886,56 @@ do
   check(net)
 end
 
+-- What was proposed is not proposed again: a second plan opens no space, and has the same kernels; where the seed, the
+-- rules or the program are others, it does.
+do
+  local search, folder = ms.load "search.tune", os.tmpname()
+  os.remove(folder)
+  local net = build({6, 8}, {{"MatMul", {"x", "w"}, {"a"}}, {"Softmax", {"a"}, {"s"}}, {"MatMul", {"s", "w"}, {"y"}}},
+                    {w = some {8, 8}})
+  local open, stamp, opened = search.open, ms.stamp, 0
+  search.open = function(...)
+    opened = opened + 1
+    return open(...)
+  end
+  local function plan_of(options)
+    options.no_tune, options.db, opened = true, folder, 0
+    local _, plan = check(net, options)
+    local texts = {}
+    for i, task in ipairs(plan.tasks) do texts[i] = task.func:hash() .. task.fastest.trace:json() end
+    table.sort(texts)
+    return opened, table.concat(texts, "\n"), #plan.prepared.functions
+  end
+  local first, kernels, functions = plan_of {}
+  assert(first == functions and functions == 2, first)
+  local second, again = plan_of {}
+  assert(second == 0 and again == kernels, second)
+  for _, each in ipairs {{2, 2}, {2, 0}} do
+    local count = plan_of {seed = each[1]}
+    assert(count == each[2], string.format("seed %d: %d are opened", each[1], count))
+  end
+  ms.rule {name = "nothing", apply = function(sch) return {sch} end}
+  assert(plan_of {seed = 2} == 2, "with rules of the user's")
+  table.remove(ms.registered.rule)
+  ms.stamp = function() return "another" end
+  assert(plan_of {} == 2 and plan_of {} == 0)
+  ms.stamp = function() end -- nothing tells programs apart
+  assert(plan_of {} == 2 and plan_of {} == 2)
+  ms.stamp, search.open = stamp, open
+  assert(#ms.stamp() == 16 and ms.stamp() == stamp())
+  local store = ms.store(folder)
+  for _, task in ipairs(net:plan({no_tune = true, store = store}).tasks) do
+    local record = store:find(task.fastest.full_id)
+    store:put {workload = record.workload, target = record.target, trace = ms.read_trace(record.trace),
+               hash = record.hash, status = "measured", seconds = 1e-6, low = 1e-6, high = 1e-6, runs = 3}
+  end
+  for _, task in ipairs(net:plan({no_tune = true, store = store}).tasks) do
+    assert(task.fastest.seconds == 1e-6, "what was measured is taken")
+  end
+  store:close()
+  os.remove(folder)
+end
+
 -- Indices that are drawn are of elements that there are, cast or in another shape too, whole and in parts.
 for i, each in ipairs {
   {{{"Gather", {"w", "x"}, {"y"}}}, {9}},
