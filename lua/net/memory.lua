@@ -235,17 +235,17 @@ local function pair_of_function(entry, slots, at_of)
   local first = entry.groups[1]
   for output in ipairs(first.outputs) do
     for input in ipairs(first.inputs) do
-      local pair, fits = {input = input, output = output}, true
+      local pair, fits = {input = input, output = output, parameter = #first.inputs + output}, true
       for _, g in ipairs(entry.groups) do fits = fits and is_last_use(slots, g, at_of[g], pair) end
-      if fits and entry.func:in_place(input, #first.inputs + output) then return pair end
+      if fits and entry.func:in_place(input, pair.parameter) then return pair end
     end
   end
 end
 
 local function in_place_of(g) return g.kernel and g.kernel.in_place end
 
--- Notes as `in_place` of functions which result takes the bytes of which input, {input =, output =}, by their numbers,
--- in all of a function's groups, where the arena is no larger so.
+-- Notes as `in_place` of functions which result takes the bytes of which input, {input =, output =, parameter =}, by
+-- their numbers, and that of the result's parameter, in all of a function's groups, where the arena is no larger so.
 function memory.choose_in_place(prepared)
   local slots, arena = slots_of(prepared)
   local at_of, found = {}, false

@@ -156,16 +156,14 @@ local function runs_here(target) return (pcall(ms.target, target or "native", {r
 -- The function with its result in the place of an input; nil: there is no such pair, or as it is scheduled an element
 -- might be read after it was written.
 local function in_place(func, pair)
-  if not pair then return nil end
-  local made, inputs = nil, #func:params() - 1
-  made = func:in_place(pair.input, inputs + pair.output)
-  return made
+  local made = pair and func:in_place(pair.input, pair.parameter)
+  return made or nil
 end
 
 -- plan.build(func, options [, pair]): the kernel of a function, options as of ms.build, and what packs its constants:
 -- {kernel [, pack =, cut =, in_place =]}, cut as function:packing gives it. That runs here, whatever the kernel is for.
--- pair: the result that takes the place of an input, {input =, output =}; in_place: the same, where the kernel has them
--- as one parameter.
+-- pair: the result that takes the place of an input, {input =, output =, parameter =}; in_place: the same, where the
+-- kernel has them as one parameter.
 function plan.build(func, options, pair)
   local target, shared = options and options.target, in_place(func, pair)
   local cut, taken = (shared or func):packing(), shared and pair or nil
@@ -233,7 +231,7 @@ local function arguments_of(self, g)
   local built, list, packed = self.built[g.kernel],
     table.move(g.outputs, 1, #g.outputs, #g.inputs + 1, table.move(g.inputs, 1, #g.inputs, 1, {})), nil
   local pair = in_place_of(self, g)
-  if pair then table.remove(list, #g.inputs + pair.output) end
+  if pair then table.remove(list, pair.parameter) end
   if not built or not built.cut then return list end
   local taken = {}
   for i, number in ipairs(built.cut.of_kernel) do

@@ -876,6 +876,9 @@ do
     local got = in_place_of(build({8, 8}, nodes, {w = some {8, 8}, u = some {8, 8}, s = {"int64", {2}, {8, 8}}}))
     assert(got == "", why .. ": " .. got)
   end
+  -- a function of several results, of which the second is in place
+  local got = in_place_of(build({2, 3, 3}, {{"Det", {"x"}, {"y"}}}))
+  assert(got ~= "", "determinants are made row by row, in place")
   -- equal constants are one, though their names differ; those of another type, shape or sign of zero are not
   local twin = some {8, 8}
   local net = build({8, 8}, {{"MatMul", {"x", "w"}, {"a"}}, {"MatMul", {"a", "v"}, {"b"}}, {"Max", {"b", "p"}, {"c"}},
