@@ -153,6 +153,8 @@ const char *emit_c_operator(enum tir_kind kind); /* of arithmetic and comparison
 void emit_c_value(struct emit_c *e, tir_expr x, struct c_chunk c);
 void emit_c_truth(struct emit_c *e, tir_expr x);                            /* scalar, as 0 or 1 */
 void emit_c_mask(struct emit_c *e, tir_expr x, struct c_chunk c, int bits); /* lanes of 0 or -1, of `bits` */
+/* A value of a float of 16 bits, which is rounded to that where it is stored. */
+void emit_c_unrounded(struct emit_c *e, tir_expr value, struct c_chunk c);
 void emit_c_cast(struct emit_c *e, tir_expr x, tir_type to, struct c_chunk c);
 /* A let up to its body, which comes next; what to give to emit_c_close_let after that. */
 uint32_t emit_c_open_let(struct emit_c *e, const struct tir_expr_node *n, struct c_chunk c);

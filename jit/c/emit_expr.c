@@ -283,6 +283,17 @@ static void cast_to_short(struct emit_c *e, tir_expr x, tir_type to, struct c_ch
   fputc(')', e->out);
 }
 
+void emit_c_unrounded(struct emit_c *e, tir_expr value, struct c_chunk c) {
+  struct tir_expr_node n = *tir_at(e->ir, value);
+  tir_type from = n.kind == TIR_CAST ? tir_type_of(e->ir, n.a) : n.type;
+  assert(tir_type_is_short(n.type));
+  bool rounds = tir_type_with_lanes(from, 1) == tir_type_with_lanes(TIR_T_F32, 1) && !is_extreme_of(e, n.a, n.type);
+  if (n.kind == TIR_CAST && rounds)
+    convert(e, n.a, emit_c_type(e, from, c.width), (struct c_type){TIR_FLOAT, 32, c.width}, c);
+  else
+    emit_c_value(e, value, c);
+}
+
 void emit_c_cast(struct emit_c *e, tir_expr x, tir_type to, struct c_chunk c) {
   tir_type from = tir_type_of(e->ir, x);
   bool wide = c.width > 1;

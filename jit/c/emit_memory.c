@@ -252,7 +252,7 @@ static void stored_value(struct emit_c *e, tir_expr value, tir_type type, struct
       fprintf(e->out, "__builtin_convertvector(%s(", helper);
     else
       fprintf(e->out, "(uint16_t)%s(", helper);
-    emit_c_value(e, value, c);
+    emit_c_unrounded(e, value, c);
     fputc(')', e->out);
     if (c.width > 1) fprintf(e->out, ", %s)", name);
   } else if (tir_type_code(type) == TIR_BOOL && c.width > 1) {
