@@ -135,7 +135,8 @@ static int time_in_turn(lua_State *L) {
     lua_rawgeti(L, 1, i + 1);
     struct bound_call *call = luaL_testudata(L, -1, BOUND_CALL);
     if (!call || (!call->sample && !call->run))
-      return bind_refuse(L, "number %d is no call of one: kernel:prepare(arguments) gives one", (int)i + 1);
+      return bind_refuse(L, "number %d is no call%s: kernel:prepare(arguments) gives one", (int)i + 1,
+                         call ? " of one kernel" : "");
     finalists[i] =
         (struct jit_finalist){.call = call->run, .sample = call->sample, .turn = call->turn, .data = call->data};
     lua_pop(L, 1); /* the table keeps it */

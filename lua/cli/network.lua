@@ -236,9 +236,9 @@ end
 
 -- ---- msched export FILE.onnx -------------------------------------------------------------------------------------
 
--- The plan as the store has it tuned, or else as the analytical model proposes.
-function network.plan_of(net, options, given)
-  return attempt(net.plan, net, {target = options.target, no_tune = true, store = cli.open_store(options.db),
+-- The plan as the store has it tuned, or else as the analytical model proposes. store: the user's, where it is open.
+function network.plan_of(net, options, given, store)
+  return attempt(net.plan, net, {target = options.target, no_tune = true, store = store or cli.open_store(options.db),
                                  given = given, passes = options.passes})
 end
 

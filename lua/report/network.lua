@@ -193,9 +193,8 @@ local function head(net, path, opened, seconds, base_seconds, sum)
 end
 
 -- The limit that the store has of a task that is tuned; true: none; nil: it is not tuned.
-local function known_limit(task)
+local function known_limit(task, store)
   if not network.is_tuned(task) then return nil end
-  local store = task.services.store
   local record = store:find(task.fastest.full_id)
   return ms.load "lua.cli.store.stores".limit_of(record, store:records {workload = record.workload}) or true
 end
@@ -203,12 +202,13 @@ end
 -- msched report FILE.onnx -o PAGE: writes the page.
 function report.run(options, path)
   local net = network.read(options, path)
-  local opened = network.plan_of(net, options)
+  local store = cli.open_store(options.db)
+  local opened = network.plan_of(net, options, nil, store)
   local base, tuned = network.untuned_of(net, options, opened.tasks), {}
   local plans = {opened, base}
   for _, each in ipairs(plans) do each:fill(options.seed or 1) end
   local by_hash = {}
-  for _, task in ipairs(opened.tasks or {}) do by_hash[task.func:hash()] = known_limit(task) end
+  for _, task in ipairs(opened.tasks or {}) do by_hash[task.func:hash()] = known_limit(task, store) end
   for _, entry in ipairs(opened.prepared.functions) do tuned[entry] = by_hash[entry.hash] end
   local seconds = network.times_of(plans)
   local profile = opened:profile(RUNS)

@@ -685,14 +685,20 @@ static void run_pace(void **args) {
   now += 1e-3 * CYCLES / clock_now();
 }
 
+/* One kernel at a time: the shim's threads of a block share what it knows of the block. */
+static pthread_mutex_t of_kernels = PTHREAD_MUTEX_INITIALIZER;
+
 static int run_function(const struct function *f, const unsigned extents[6], void **args, unsigned shared_bytes,
                         bool again) {
   unsigned threads = extents[3] * extents[4] * extents[5];
   const char *of_threads = said_of("FAKE_CUDA_FAULTS", threads), *fault = NULL;
+  pthread_mutex_lock(&of_kernels);
   if (f->call != skip) fault = of_threads ? later(of_threads) : fault_of_part(f->source);
   pass(time_of(threads, f->source) * fake_cuda_ease(*(void **)args[0]));
   if (!again && (!fault || *fault > '9')) f->call(extents, args, shared_bytes);
-  return fault ? fail(fault, args) : SUCCESS;
+  int result = fault ? fail(fault, args) : SUCCESS;
+  pthread_mutex_unlock(&of_kernels);
+  return result;
 }
 
 /* Vectors are aligned as widely as any, and the descriptions of tensors. */

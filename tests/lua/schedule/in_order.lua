@@ -67,4 +67,4 @@ local function refused(text, ...)
 end
 refused("number 2 is no call of a kernel", ms.in_order, {kernel:prepare(x, y), kernel})
 refused("number 1 is no call of a kernel", ms.in_order, {three})
-refused("number 1 is no call of one", ms.time_in_turn, {three}, 0.01)
+refused("number 1 is no call of one kernel", ms.time_in_turn, {three}, 0.01)
