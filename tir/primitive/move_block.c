@@ -104,17 +104,53 @@ static bool check_runs(struct tir *ir, const struct tir_move *move, ms_error *er
                     tir_block_name(ir, move->block));
 }
 
-/* The new loops run through the iterations in their order, whatever loops they have now. What ReadAt copies is the
- * same in all iterations that copy it. */
-static bool check_meeting(struct tir *ir, tir_block block, ms_error *err) {
-  uint32_t several = 0;
+/* How many iterations of the block have more than one value; *which: the last of them. */
+static uint32_t count_iters(const struct tir *ir, tir_block block, uint32_t *which) {
+  uint32_t count = 0;
+  *which = 0;
   for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++)
-    several += !tir_is_const(ir, ir->vars.at[tir_iters(ir, block)[i].var].extent, 1);
-  return several < 2 || tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "auto_copy") ||
-         !tir_instances_meet(ir, block) ||
-         tir_refuse(ir, err, MS_ITERATIONS_IN_ORDER, block,
+    if (!tir_is_const(ir, ir->vars.at[tir_iters(ir, block)[i].var].extent, 1)) *which = i, count++;
+  return count;
+}
+
+/* What ReadAt copies is the same in all iterations that copy it. */
+static bool copies_the_same(const struct tir *ir, tir_block block) {
+  return tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "auto_copy");
+}
+
+static bool needs_order(struct tir *ir, tir_block block) {
+  return !copies_the_same(ir, block) && tir_instances_meet(ir, block);
+}
+
+static bool refuse_order(struct tir *ir, tir_block block, ms_error *err) {
+  return tir_refuse(ir, err, MS_ITERATIONS_IN_ORDER, block,
                     "iterations of block `%s` use the same element, and would run in another order",
                     tir_block_name(ir, block));
+}
+
+/* The value falls nowhere while the loops around `s` run, and `s` where it is one. A loop that neither it nor the
+ * condition uses takes all of it again. */
+static bool ascends(struct tir *ir, tir_stmt s, tir_block scope, tir_expr value, tir_expr condition) {
+  tir_var vars[MOST_LOOPS];
+  uint32_t count = MOST_LOOPS;
+  for (; s != scope; s = tir_stmt_at(ir, s)->parent) {
+    if (!tir_is(ir, s, TIR_LOOP)) continue;
+    tir_var v = tir_as(ir, s, TIR_LOOP)->loop.var;
+    if (!tir_uses_var(ir, value, v) && !(condition && tir_uses_var(ir, condition, v))) continue;
+    if (!count) return false;
+    vars[--count] = v;
+  }
+  return !tir_may_fall(ir, value, vars + count, MOST_LOOPS - count);
+}
+
+/* The new loops run through the iterations in their order, whatever loops they have now: of one iteration, these may do
+ * so too. */
+static bool check_meeting(struct tir *ir, const struct tir_move *move, ms_error *err) {
+  uint32_t i, count = count_iters(ir, move->block, &i);
+  if (!count || !needs_order(ir, move->block)) return true;
+  tir_expr predicate = tir_as(ir, move->block, TIR_BLOCK)->block.predicate;
+  return (count == 1 && ascends(ir, move->block, move->scope, tir_iters(ir, move->block)[i].binding, predicate)) ||
+         refuse_order(ir, move->block, err);
 }
 
 /* Steps of a reduction that loops around it take again, new loops would take once. */
@@ -157,7 +193,7 @@ static bool check_moved(struct tir *ir, const struct tir_move *move, ms_error *e
   if (move->to_consumers && tir_is_output_block(ir, block, move->scope))
     return tir_refuse(ir, err, MS_MOVE_OUTPUT, block, "block `%s` writes an output of its scope",
                       tir_block_name(ir, block));
-  if (!check_runs(ir, move, err) || !check_steps(ir, block, err) || !check_meeting(ir, block, err)) return false;
+  if (!check_runs(ir, move, err) || !check_steps(ir, block, err) || !check_meeting(ir, move, err)) return false;
   return check_removal(ir, move, err) && tir_check_declares_inner(ir, block, err) &&
          tir_check_writes_exact(ir, block, err) && tir_check_reduces_inside(ir, block, move->scope, err);
 }
@@ -252,6 +288,55 @@ static bool runs_all(struct tir *ir, const void *context, tir_stmt around) {
   return around != move->loop && !tir_is_below(ir, around, move->loop) && tir_move_runs_through(ir, move, around);
 }
 
+static bool runs_in_turn(const struct tir *ir, const struct tir_move *move) {
+  for (tir_stmt s = move->loop; s != move->scope; s = tir_stmt_at(ir, s)->parent) {
+    if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) continue;
+    enum tir_loop_kind kind = tir_stmt_at(ir, s)->loop_kind;
+    if (kind != TIR_SERIAL && kind != TIR_UNROLLED) return false;
+  }
+  return true;
+}
+
+/* What runs in later iterations of the loops begins and ends no earlier: of the iterations that each value runs in, the
+ * last then come in the order of the values. */
+static bool keeps_order(struct tir *ir, const struct tir_move *move, const struct tir_move_domain *d) {
+  tir_expr min = d->linear ? tir_from_terms(ir, d->type, d->lo, move->terms + d->first, d->count) : d->min;
+  if (!runs_in_turn(ir, move) || !ascends(ir, move->loop, move->scope, min, move->limits)) return false;
+  if (d->linear || tir_is_int(ir, d->extent)) return true;
+  return ascends(ir, move->loop, move->scope, tir_add(ir, min, tir_cast(ir, tir_type_of(ir, min), d->extent)),
+                 move->limits);
+}
+
+/* Of each buffer an instance writes one element: the iterations found for it are all that write it. */
+static bool writes_points(const struct tir *ir, tir_block block) {
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {
+    struct tir_region region = ir->regions.at[k];
+    if (tir_region_of(ir, writes, region.buffer) != &ir->regions.at[k]) return false;
+    for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank; d++)
+      if (!tir_is_const(ir, ir->operands.at[region.ranges + 2 * d + 1], 1)) return false;
+  }
+  return true;
+}
+
+/* Before each consumer run, in order, all iterations that write what it reads: those that are found for one of its
+ * buffers need not be those for another, nor those that write one part of a box those of another part. */
+static bool consumers_see_last(struct tir *ir, const struct tir_move *move) {
+  bool several = tir_block_at(ir, move->block)->writes.count > 1;
+  bool meet =
+      writes_points(ir, move->block) ? several && needs_order(ir, move->block) : tir_reaches_meet(ir, move->block);
+  return !meet || tir_move_runs_all(ir, move);
+}
+
+static bool check_new_order(struct tir *ir, const struct tir_move *move, ms_error *err) {
+  uint32_t i, count = count_iters(ir, move->block, &i);
+  if (!count || copies_the_same(ir, move->block)) return true;
+  bool kept = move->to_consumers
+                  ? consumers_see_last(ir, move)
+                  : count > 1 || !needs_order(ir, move->block) || keeps_order(ir, move, &move->domains[i]);
+  return kept || refuse_order(ir, move->block, err);
+}
+
 bool tir_move_check_loop(struct tir *ir, struct tir_move *move, tir_loop loop, int index, ms_error *err) {
   assert(tir_is(ir, loop, TIR_LOOP));
   struct tir_limits limits;
@@ -272,7 +357,7 @@ bool tir_move_check_loop(struct tir *ir, struct tir_move *move, tir_loop loop, i
   transfer.context = move;
   if (!tir_check_order(ir, &transfer, err)) return false;
   if (!tir_move_check_loads(ir, move, err)) return false;
-  return move->to_consumers || tir_move_check_written(ir, move, err);
+  return (move->to_consumers || tir_move_check_written(ir, move, err)) && check_new_order(ir, move, err);
 }
 
 /* A let before `s` or before what is around it: what is bound there may not be in scope elsewhere. */
@@ -289,6 +374,7 @@ bool tir_move_fits_anywhere(struct tir *ir, const struct tir_move *move) {
   assert(move->to_consumers);
   if (tir_stmt_at(ir, move->removed)->parent != move->scope) return false; /* shared loops set limits */
   if (tir_has_undeclared_conflict(ir, move->block, move->scope) || tir_move_may_load(ir, move)) return false;
+  if (needs_order(ir, move->block) || !writes_points(ir, move->block)) return false;
   for (uint32_t i = 0; i < move->required_count; i++)
     if (sees_let(ir, move->required[i], move->scope)) return false;
   for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {

@@ -252,8 +252,9 @@ static bool dimension_may_meet(struct tir *ir, const tir_expr *a, const tir_expr
 bool tir_may_meet(struct tir *ir, const struct tir_element_box *a, const struct tir_element_box *b,
                   const struct tir_digits *digits, const enum tir_direction *directions, const tir_var *inner,
                   uint32_t inner_count) {
-  assert(a->buffer == b->buffer && tir_buffer_at(ir, a->buffer)->rank <= TIR_MOST_BOX_RANK);
-  uint32_t rank = tir_buffer_at(ir, a->buffer)->rank;
+  assert(a->buffer == b->buffer);
+  uint32_t rank = a->buffer ? tir_buffer_at(ir, a->buffer)->rank : 1;
+  assert(rank <= TIR_MOST_BOX_RANK);
   for (uint32_t i = 0; i < digits->count && rank == 0; i++)
     if (digits->at[i].extent == 1 && (directions[i] == TIR_LATER || directions[i] == TIR_EARLIER)) return false;
   for (uint32_t d = 0; d < rank; d++)

@@ -312,6 +312,23 @@ bool tir_instances_meet(struct tir *ir, tir_block block) {
   return false;
 }
 
+/* The value meets all above what it is in a later iteration. */
+bool tir_may_fall(struct tir *ir, tir_expr value, const tir_var *loops, uint32_t count) {
+  tir_type type = tir_type_of(ir, value);
+  tir_expr one = tir_int(ir, type, 1);
+  struct tir_element_box now = {.ranges = {value, one}};
+  struct tir_element_box above = {.ranges = {tir_add(ir, value, one), tir_int(ir, TIR_T_I64, INT64_MAX)}};
+  enum tir_direction directions[TIR_MOST_DIGITS];
+  struct tir_digits digits;
+  if (!tir_find_digits(ir, loops, count, &now, 1, &digits)) return true;
+  for (uint32_t p = 0; p < digits.count; p++) {
+    for (uint32_t i = 0; i < digits.count; i++) directions[i] = i < p ? TIR_SAME : TIR_ANYWHERE;
+    directions[p] = TIR_LATER;
+    if (tir_may_meet(ir, &now, &above, &digits, directions, NULL, 0)) return true;
+  }
+  return false;
+}
+
 /* The question's loops are known to hold a compact dataflow, and the block is one of the reductions in it. */
 static bool is_known_reduction(const struct tir *ir, const struct tir_new_order *order, tir_block block) {
   return order->compact && has_reductions(ir, block) &&
@@ -401,6 +418,54 @@ static bool is_opaque_use(struct tir *ir, void *context, tir_expr e) {
 /* A use of the buffer that is no load or store of an element: by its data pointer, in a vector, under another name. */
 static bool uses_opaquely(struct tir *ir, tir_block block, tir_buffer buffer) {
   return tir_matches_part_of(ir, block, buffer) || tir_any_own_expr(ir, block, is_opaque_use, &buffer);
+}
+
+/* Joins what the store reaches, from the region's minimum on. False: it is not known. */
+static bool join_store(struct tir *ir, tir_stmt store, struct tir_region region, struct tir_bounds *reach) {
+  uint32_t indices = tir_as(ir, store, TIR_STORE)->store.indices;
+  for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank; d++) {
+    tir_expr index = ir->operands.at[indices + d], min = ir->operands.at[region.ranges + 2 * d];
+    if (tir_type_of(ir, index) != tir_type_of(ir, min)) return false;
+    struct tir_bounds b = tir_bounds_of(ir, tir_sub(ir, index, min));
+    if (b.lo < reach[d].lo) reach[d].lo = b.lo;
+    if (b.hi > reach[d].hi) reach[d].hi = b.hi;
+  }
+  return true;
+}
+
+/* The box around what an instance of the block stores of the region's buffer: the region, where more is not known. */
+static struct tir_region reach_of(struct tir *ir, tir_block block, struct tir_region region) {
+  struct tir_bounds reach[TIR_MOST_BOX_RANK];
+  tir_expr ranges[2 * TIR_MOST_BOX_RANK];
+  uint32_t rank = tir_buffer_at(ir, region.buffer)->rank;
+  if (rank > TIR_MOST_BOX_RANK || uses_opaquely(ir, block, region.buffer)) return region;
+  for (uint32_t d = 0; d < rank; d++) reach[d] = (struct tir_bounds){TIR_POS_INF, TIR_NEG_INF};
+  for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next(ir, s, block)) {
+    if (tir_is(ir, s, TIR_BLOCK) && uses_opaquely(ir, s, region.buffer)) return region;
+    if (tir_is(ir, s, TIR_STORE) && tir_as(ir, s, TIR_STORE)->store.buffer == region.buffer &&
+        !join_store(ir, s, region, reach))
+      return region;
+  }
+  for (uint32_t d = 0; d < rank; d++) {
+    tir_expr min = ir->operands.at[region.ranges + 2 * d];
+    int64_t last = tir_sat_add(tir_bounds_of(ir, ir->operands.at[region.ranges + 2 * d + 1]).hi, -1);
+    struct tir_bounds b = {reach[d].lo > 0 ? reach[d].lo : 0, reach[d].hi < last ? reach[d].hi : last};
+    if (b.lo > b.hi || b.hi == TIR_POS_INF) return region;
+    ranges[2 * d] = tir_add(ir, min, tir_int(ir, tir_type_of(ir, min), b.lo));
+    ranges[2 * d + 1] = tir_int(ir, tir_type_of(ir, min), b.hi - b.lo + 1);
+  }
+  return tir_new_region(ir, region.buffer, ranges);
+}
+
+bool tir_reaches_meet(struct tir *ir, tir_block block) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t w = writes.first; w < writes.first + writes.count; w++) {
+    struct tir_region reach = reach_of(ir, block, ir->regions.at[w]);
+    bool first = tir_region_of(ir, writes, reach.buffer) == &ir->regions.at[w];
+    if (!first || regions_meet(ir, block, reach, reach)) return true;
+  }
+  return false;
 }
 
 static void add_declared(struct tir *ir, struct accesses *all, tir_block declares, tir_block block) {

@@ -47,5 +47,11 @@ bool tir_check_begun_once(struct tir *ir, tir_block block, ms_error *err);
 /* In two iterations that differ in a spatial one, the block may write an element that it writes or reads in both, as
  * its regions say. */
 bool tir_instances_meet(struct tir *ir, tir_block block);
+/* The same of what it writes, by the box around all that its stores reach of a buffer; of a buffer that it declares by
+ * several regions, so it may. */
+bool tir_reaches_meet(struct tir *ir, tir_block block);
+/* While the loops of these variables run, outermost first, the value may be less in one iteration than in another
+ * before it. */
+bool tir_may_fall(struct tir *ir, tir_expr value, const tir_var *loops, uint32_t count);
 
 #endif
