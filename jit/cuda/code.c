@@ -18,7 +18,7 @@ struct plans {
 static void plans_make(const struct tir *lowered, tir_func f, const struct jit_beside *beside,
                        const struct c_kernels *kernels, struct plans *out) {
   const struct c_kernels first = {.at = kernels->at, .count = kernels->beside, .device_bytes = kernels->beside_bytes};
-  const struct c_kernels own = {.at = kernels->at + kernels->beside,
+  const struct c_kernels own = {.at = kernels->beside ? kernels->at + kernels->beside : kernels->at, /* NULL: none */
                                 .count = kernels->count - kernels->beside,
                                 .device_bytes = kernels->device_bytes};
   *out = (struct plans){0};
