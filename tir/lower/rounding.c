@@ -141,8 +141,7 @@ static tir_expr make_whole(struct tir *ir, struct rounding *rounding, tir_type t
   made = tir_type_bits(type) == 32 && tir_type_code(type) == TIR_INT ? made : tir_unary(ir, TIR_CAST, type, made);
   tir_expr moved = tir_binary(ir, TIR_SUB, sum, m);
   if (r->offset != 0) moved = tir_binary(ir, TIR_ADD, moved, lower_constant(ir, real, r->offset));
-  bool fresh;
-  *tir_node_map_at(&rounding->floats, made, 0, &fresh) = moved;
+  tir_node_map_set(&rounding->floats, made, 0, moved);
   return made;
 }
 
@@ -157,11 +156,10 @@ static tir_expr make_cast(struct tir *ir, struct rounding *rounding, tir_type ty
 }
 
 /* The float that was cast to an integer, then to other integers that hold as much; TIR_NONE: it was none. */
-static tir_expr cast_back(const struct tir *ir, struct rounding *rounding, tir_expr e) {
+static tir_expr cast_back(const struct tir *ir, const struct rounding *rounding, tir_expr e) {
   for (tir_type type = tir_type_of(ir, e); tir_type_is_int(type); type = tir_type_of(ir, e)) {
-    bool fresh;
-    tir_expr *known = tir_node_map_at(&rounding->floats, e, 0, &fresh);
-    if (!fresh && *known) return *known;
+    tir_expr known = tir_node_map_get(&rounding->floats, e, 0);
+    if (known) return known;
     const struct tir_expr_node *n = tir_at(ir, e);
     if (n->kind != TIR_CAST) return TIR_NONE;
     tir_type from = tir_type_of(ir, n->a);

@@ -211,8 +211,9 @@ static bool mark_needed(const struct trial *t, struct tir_verified since, ms_err
 static bool check_facts(const struct tir *ir, struct tir_verified since, ms_error *err) {
   uint32_t count = ir->exprs.count;
   bool *flags = calloc(3 * (size_t)count, sizeof *flags);
-  struct trial t = {ir, malloc(count * sizeof(int64_t)), flags, flags + count, flags + 2 * (size_t)count};
-  if (!t.values || !flags) abort();
+  int64_t *values = malloc(count * sizeof *values);
+  if (!values || !flags) abort();
+  struct trial t = {ir, values, flags, flags + count, flags + 2 * (size_t)count};
   bool marked = mark_needed(&t, since, err);
   tir_expr wrong = TIR_NONE;
   for (tir_expr e = 1; e < count && !wrong && marked; e++) {
@@ -223,7 +224,7 @@ static bool check_facts(const struct tir *ir, struct tir_verified since, ms_erro
   }
   for (tir_expr e = 1; e < count && !wrong && marked; e++)
     if (t.linear[e] && !try_linear(&t, e)) wrong = e;
-  free(t.values);
+  free(values);
   free(flags);
   if (wrong)
     FAIL(EXPRESSION, TIR_NONE, "expression %u takes a value that its bounds or its linear form exclude", wrong);
