@@ -349,9 +349,10 @@ uint64_t jit_sequence_bytes(const struct jit_sequence *sequence); /* of its buff
 
 /* ---- Temporary files --------------------------------------------------------------------------------------------- */
 
-/* A file, or a folder with what it holds, that does not outlive this process: SIGINT, SIGTERM and SIGHUP, where they
- * would end it by default, remove it first; another handler that ends the process calls jit_end_temporaries. Gives a
- * number for jit_temporary_end, -1 where there are too many: signals then leave it. The path is copied. */
+/* A file, or a folder with what it holds, that does not outlive this process: signals that would end it by default, as
+ * SIGTERM and SIGPIPE, but for those of a fault, remove it first; another handler that ends the process calls
+ * jit_end_temporaries. Gives a number for jit_temporary_end, -1 where there are too many: signals then leave it. The
+ * path is copied. */
 int jit_temporary(const char *path);
 /* Removes it, if it is still there, and forgets it; -1: nothing. */
 void jit_temporary_end(int temporary);

@@ -65,7 +65,8 @@ void jit_end_temporaries(void) {
 
 /* ---- Signals ---- */
 
-static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+static const int signals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGPIPE, SIGQUIT,
+                              SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ}; /* not those of a fault, nor of timers */
 enum { SIGNALS = sizeof signals / sizeof *signals };
 
 static void on_end(int number) {

@@ -73,6 +73,8 @@ stopped_by() { # SIGNAL OUTPUT WORDS…
 }
 stopped_by TERM "$work/o/all.so" --pinned
 stopped_by TERM "$work/o/one.so" relu_32 --name one
+stopped_by PIPE "$work/o/one.so" relu_32 --name one
+stopped_by USR1 "$work/o/one.so" relu_32 --name one
 
 # Whoever starts it may ignore SIGCHLD; CC may be a command with options; a name of an option, or of a file of them, is
 # one of a file.
