@@ -134,6 +134,7 @@ check "a shape that does not fit" 1 "extent 2 of input x is 4, and 5 is given" "
 check "show of a network, an input that is a constant" 0 "constant x: float32[9, 4]" "$msched" show "$dir/net.onnx" --shape x=9x4 --constant x=0.5
 check "a constant whose extents are not known" 1 "constant x: its extents are not known" "$msched" show "$dir/net.onnx" --constant x=0.5
 check "a constant that is none" 2 "is no number" "$msched" show "$dir/net.onnx" --constant x=y
+check "a constant past all numbers" 2 "is no number" "$msched" show "$dir/net.onnx" --constant x=1e309
 check "a constant of what is no network" 2 "--constant is for networks, FILE.onnx" "$msched" show ops:relu --constant x=1
 check "a shape that is none" 2 "is no extent" "$msched" show "$dir/net.onnx" --shape x=9xb
 check "a shape of no input" 2 "NAME=SHAPE" "$msched" show "$dir/net.onnx" --shape 9x4

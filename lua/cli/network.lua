@@ -23,7 +23,9 @@ function network.given(options)
   local shapes, dims, constants = {}, {}, {}
   for _, word in ipairs(options.constant or {}) do
     local name, value = pair_of("--constant", word, "NAME=NUMBER, as sr=16000,")
-    constants[name] = tonumber(value) or cli.misuse("--constant %s: `%s` is no number", word, value)
+    local number = tonumber(value)
+    if not number or math.abs(number) == math.huge then cli.misuse("--constant %s: `%s` is no number", word, value) end
+    constants[name] = number
   end
   for _, word in ipairs(options.shape or {}) do
     local name, value = pair_of("--shape", word, "NAME=SHAPE, as x=1x3x224x224,")

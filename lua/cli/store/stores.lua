@@ -99,6 +99,13 @@ local function operator_of(name) return name:match "^(%a[%w_]-)_%d[%w_]*$" or na
 
 local function shape_text(p) return table.concat(p.shape or {}, "x") end
 
+-- Other text is of no argument's shape, and would choose no workload.
+local function check_shape(shape)
+  for extent in (shape .. "x"):gmatch "(.-)x" do
+    if not extent:find "^%d+$" then misuse("--shape: `%s` is no shape: extents are expected, as 64x128", shape) end
+  end
+end
+
 local function has_shape(func, shape)
   for _, p in ipairs(func:params()) do if shape_text(p) == shape then return true end end
   return false
@@ -180,6 +187,7 @@ end
 -- left out where any is given. Without --device and --since, tasks say as much as their records do. With bests, as
 -- store:bests gives them, `lines` in the place of the records, where bests suffice.
 local function selected(store, options, name, most, bests)
+  if options.shape then check_shape(options.shape) end
   local since, device, list = options.since and day_of(options.since), options.device, workloads_named(store, name)
   local note = ms.load "search.fixed_order".note
   local tasks_known, outlines = not name and tasks_by_workload(store), not name and store:outlines() or {}

@@ -36,6 +36,7 @@ chosen 0 --device nothing
 chosen 1 relu_16
 chosen 1 'ops:relu(16)'
 chosen 4 'ops:matmul(8,8,4)'
+for shape in 1.5 8x '' n; do refused 2 "--shape: \`$shape\` is no shape" db prune --shape "$shape" --db "$db"; done
 refused 1 'has no workload `mat`' top mat --db "$db"
 refused 1 'has no workload `ops:relu(17)`' top 'ops:relu(17)' --db "$db"
 refused 1 'there is no operator `none`' top 'ops:none(17)' --db "$db"
