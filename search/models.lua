@@ -2,6 +2,17 @@
 local raised_text = msched.load "lua.lib.raised"
 local models = {}
 
+-- What a user's model changes is its own: the list, and its items, which are as they were for the policy.
+local function copies_of(list)
+  local copies = {}
+  for i, item in ipairs(list) do
+    local copy = setmetatable({}, getmetatable(item))
+    for name, value in next, item do copy[name] = value end
+    copies[i] = copy
+  end
+  return copies
+end
+
 -- A user's model: its calls end in time and are named in errors; what it predicts is checked. Where it is `required`,
 -- an error in it ends its task; else the search goes on without.
 -- seconds: what a policy may take; a model has no more, learning outside of the policy too. nil: no such limit.
@@ -26,7 +37,7 @@ local function guarded(definition, seed, seconds)
     required = definition.required,
     update = function(_, samples) learn(samples) end,
     predict = function(_, candidates)
-      local scores = call("predict", candidates)
+      local scores = call("predict", copies_of(candidates))
       if type(scores) ~= "table" then refuse("predicted a %s", type(scores)) end
       local plain = {} -- no metamethod of the user's runs here
       if rawlen(scores) ~= #candidates then

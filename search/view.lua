@@ -23,6 +23,15 @@ end
 local function measuring(task, own)
   local made = setmetatable({}, {__mode = "k"})
   function own.replay(_, jobs)
+    if type(jobs) ~= "table" then
+      error(string.format("env:replay takes a list of jobs, as env:draw_jobs gives them, not a %s", type(jobs)), 2)
+    end
+    for i, job in ipairs(jobs) do
+      if type(job) ~= "table" or msched.type(job.trace) ~= "trace" then
+        error(string.format("env:replay: item %d is no job, {trace = …}, but a %s", i,
+                            type(job) == "table" and "table without a trace" or type(job)), 2)
+      end
+    end
     local list = task:replay(jobs)
     for _, c in ipairs(list) do if c then made[c.trace] = fields_of(c) end end
     return list

@@ -139,6 +139,22 @@ wrong('return require "msched".model {name = "half", predict = function() end}',
 wrong('return require "msched".model {name = "bad", predict = function() end,\n update = function() error "no" end}',
       "model `bad`", lua .. ":2:", "no")
 
+-- What it does to the list that it is given, and to what is in it, is its own.
+do
+  local file <close> = assert(io.open(lua, "w"))
+  file:write(model [[function(self, list)
+    local scores = {}
+    for i = #list, 1, -1 do scores[i], list[i].hash, list[i] = i, "x", nil end
+    return scores
+  end]])
+  file:close()
+  local m, hashes, count = models.open(lua, 1), {}, #candidates
+  for i, c in ipairs(candidates) do hashes[i] = c.hash or false end
+  local scores = m:predict(candidates)
+  assert(count > 0 and #scores == count and #candidates == count)
+  for i, c in ipairs(candidates) do assert((c.hash or false) == hashes[i] and scores[i] == i) end
+end
+
 -- ---- What other functions teach -------------------------------------------------------------------------------------
 
 -- A successor says what the model says that it starts from, and leaves that as it is; it learns what differs.

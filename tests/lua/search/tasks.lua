@@ -202,7 +202,9 @@ fails("env:measure(7)", 3, "takes a list of candidates, as env:replay gives them
 fails("env:measure {{}}", 3, "item 1 is no candidate")
 fails("coroutine.yield(env:replay(env:draw_jobs(2)))", 3, "yielded a table")
 fails("env.model:predict {}", 3, "the policy uses a model: declare it, needs = {model = true}")
-fails("env:replay {7}", 3, "")
+fails("env:replay {7}", 3, "item 1 is no job, {trace = …}, but a number")
+fails("env:replay {{}}", 3, "item 1 is no job, {trace = …}, but a table without a trace")
+fails("env:replay(7)", 3, "takes a list of jobs, as env:draw_jobs gives them, not a number")
 local _, kept = failing('env:measure(env:replay(env:draw_jobs(2)))\nerror "late"')
 assert(kept.fastest and kept.done == 2, "what was measured before is lost")
 
