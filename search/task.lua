@@ -73,7 +73,7 @@ function Task:remaining()
 end
 
 -- Sketch n, from 0, of all: of those listed in turn; where the space is factored by block, a combination of its blocks'
--- choices.
+-- choices; nil: they do not go together.
 function Task:sketch(n)
   if not self.product then return self.sketches[n % #self.sketches + 1] end
   local sketch, why = self.product:sketch(self.product:combination(self.seed, n))
@@ -81,10 +81,14 @@ function Task:sketch(n)
   return sketch
 end
 
--- So many jobs that resample all decisions of the sketches, which they take in turn.
+-- So many jobs that resample all decisions of the sketches, which they take in turn; fewer where combinations are
+-- refused.
 function Task:draw_jobs(most)
   local jobs, before = {}, (self.iteration - 1) * self.batch + self.made
-  for i = 1, most do jobs[#jobs + 1] = {trace = self:sketch(before + i - 1), resample = true} end
+  for i = 1, most do
+    local sketch = self:sketch(before + i - 1)
+    if sketch then jobs[#jobs + 1] = {trace = sketch, resample = true} end
+  end
   return jobs
 end
 

@@ -210,6 +210,24 @@ for _, policy in ipairs {"analytical", "evolutionary", "coordinate"} do
   support.same(support.joined(table.move(m.asked[1], 1, 11, 1, {}), rest.asked[1]), uncut.asked[1],
                policy .. ", stopped and resumed")
 end
+-- Draws whose choices do not go together are counted as refused, and the search goes on with the others.
+do
+  local A = te.placeholder({8, 8}, "float32", "A")
+  local list = {A}
+  for i = 1, 6 do
+    local before, k = list[#list], te.reduce_axis(8, "k")
+    list[#list + 1] = te.compute({8, 8}, function(x, y) return te.sum(before[{x, k}] * A[{k, y}], k) end, "B" .. i)
+  end
+  local six = te.func("six", {A, list[#list]})
+  for _, policy in ipairs {"random", "replay_trace"} do
+    local _, over =
+      support.run({six}, {policy = policy, trials = FEW, batch = 8, whole = true, rules = {marks, follows}})
+    assert(over[1].done == FEW, over[1].ended_as.text)
+    local counted = false
+    for _, r in pairs(over[1].refused) do counted = counted or r.by == "combination of choices" end
+    assert(counted, "none was refused")
+  end
+end
 local started
 run {policy = "replay_trace", trials = 1, listen = function(e) if e.event == "start" then started = e end end}
 assert(started.sketches == native.product:size() and #started.blocks == #native.product.blocks)
