@@ -228,6 +228,11 @@ static inline const struct tir_region *tir_region_of(const struct tir *ir, struc
     if (ir->regions.at[i].buffer == buffer) return &ir->regions.at[i];
   return NULL;
 }
+static inline bool tir_is_one_element(const struct tir *ir, struct tir_region region) {
+  for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank; d++)
+    if (!tir_is_const(ir, ir->operands.at[region.ranges + 2 * d + 1], 1)) return false;
+  return true;
+}
 static inline bool tir_has_region_of(const struct tir *ir, struct tir_span regions, tir_buffer buffer) {
   return tir_region_of(ir, regions, buffer) != NULL;
 }

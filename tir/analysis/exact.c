@@ -5,12 +5,6 @@
 
 #include <string.h>
 
-static bool is_point(const struct tir *ir, struct tir_region region) {
-  for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank; d++)
-    if (!tir_is_const(ir, ir->operands.at[region.ranges + 2 * d + 1], 1)) return false;
-  return true;
-}
-
 static bool same_element(const struct tir *ir, tir_stmt a, tir_stmt b) {
   const struct tir_stmt_node *x = tir_as(ir, a, TIR_STORE), *y = tir_as(ir, b, TIR_STORE);
   return tir_same_operands(ir, x->store.indices, y->store.indices, tir_buffer_at(ir, x->store.buffer)->rank);
@@ -58,7 +52,7 @@ static bool writes_less(struct tir *ir, tir_block block, struct tir_region regio
       struct tir_span writes = tir_block_at(ir, s)->writes;
       for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
         if (ir->regions.at[i].buffer == region.buffer)
-          return !is_point(ir, ir->regions.at[i]) && writes_less(ir, s, ir->regions.at[i]);
+          return !tir_is_one_element(ir, ir->regions.at[i]) && writes_less(ir, s, ir->regions.at[i]);
     }
     bool stores = n.kind == TIR_STORE && n.store.buffer == region.buffer;
     if (stores && moves(ir, block, s) && !is_strided(ir, block, s)) return false; /* it may store all of it, in turn */
@@ -78,7 +72,7 @@ bool tir_check_writes_exact(struct tir *ir, tir_block block, ms_error *err) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
   for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
     struct tir_region region = ir->regions.at[i];
-    if (is_point(ir, region) || !writes_less(ir, block, region)) continue;
+    if (tir_is_one_element(ir, region) || !writes_less(ir, block, region)) continue;
     return refuse_more(ir, block, region.buffer, err);
   }
   return true;

@@ -166,9 +166,8 @@ static bool is_extreme(const struct tir_expr_node *n) {
 
 /* A constant that is not 0: what equals it has the same bits. */
 static bool is_other_than_zero(const struct tir *ir, tir_expr e) {
-  const struct tir_expr_node *n = tir_at(ir, e);
-  if (n->kind == TIR_BROADCAST) n = tir_at(ir, n->a);
-  return n->kind == TIR_FLOAT_IMM && n->real != 0;
+  double value;
+  return lower_is_constant(ir, e, &value) && value != 0;
 }
 
 /* The greater or the lesser, whichever stands first: of what is equal, the bits that both have, or that one has. So +0

@@ -129,6 +129,7 @@ void lower_map(struct tir *ir, tir_stmt top, uint32_t flags, map_node *map, void
 
 /* A constant of the type, in all its lanes. */
 tir_expr lower_constant(struct tir *ir, tir_type type, double value);
+bool lower_is_constant(const struct tir *ir, tir_expr e, double *value); /* that, of floats */
 /* A value that is used more than once: its use, in an expression around which lower_with_named computes it. */
 struct lower_named {
   tir_var var; /* TIR_NONE: the value is a constant or a variable, and stands for itself */

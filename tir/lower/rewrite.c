@@ -186,6 +186,14 @@ tir_expr lower_constant(struct tir *ir, tir_type type, double value) {
   return tir_type_lanes(type) == 1 ? one : tir_unary(ir, TIR_BROADCAST, type, one);
 }
 
+bool lower_is_constant(const struct tir *ir, tir_expr e, double *value) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if (n->kind == TIR_BROADCAST) n = tir_at(ir, n->a);
+  if (n->kind != TIR_FLOAT_IMM) return false;
+  *value = n->real;
+  return true;
+}
+
 struct lower_named lower_name(struct tir *ir, tir_expr value) {
   if (tir_at(ir, value)->kind <= TIR_VAR) return (struct lower_named){TIR_NONE, value, value};
   tir_var var = tir_new_let(ir, tir_name_of(ir, "part"), value);
@@ -253,18 +261,14 @@ struct naming {
   const struct tir *ir;
   struct lower_users *users;
   tir_stmt s;
-  uint32_t most;
+  uint32_t capacity;
 };
 
 static void note_user(struct naming *n, tir_buffer buffer) {
   struct lower_users *u = n->users;
   uint32_t last = u->last[buffer];
   if (last && u->at[last].s == n->s) return;
-  if (u->count == n->most) {
-    n->most *= 2;
-    u->at = realloc(u->at, n->most * sizeof *u->at);
-    if (!u->at) abort();
-  }
+  if (u->count >= n->capacity) u->at = tir_enlarge(u->at, &n->capacity, u->count + 1ull, sizeof *u->at);
   u->at[u->count] = (struct lower_user){n->s, 0};
   *(last ? &u->at[last].next : &u->first[buffer]) = u->count;
   u->last[buffer] = u->count++;
@@ -291,9 +295,9 @@ static void note_block(struct naming *n) {
 
 struct lower_users lower_find_users(const struct tir *ir, tir_stmt top) {
   struct lower_users users = {calloc(ir->buffers.count, sizeof *users.first),
-                              calloc(ir->buffers.count, sizeof *users.last), malloc(64 * sizeof *users.at), 1};
-  struct naming n = {ir, &users, TIR_NONE, 64};
-  if (!users.first || !users.last || !users.at) abort();
+                              calloc(ir->buffers.count, sizeof *users.last), NULL, 1};
+  struct naming n = {.ir = ir, .users = &users};
+  if (!users.first || !users.last) abort();
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
     tir_expr all[4];
     uint32_t count = tir_stmt_exprs(ir, s, all);

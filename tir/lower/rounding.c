@@ -37,18 +37,10 @@ struct rounded {
   double divisor, offset, least, most;
 };
 
-static bool read_constant(const struct tir *ir, tir_expr e, double *out) {
-  const struct tir_expr_node *n = tir_at(ir, e);
-  if (n->kind == TIR_BROADCAST) n = tir_at(ir, n->a);
-  if (n->kind != TIR_FLOAT_IMM) return false;
-  *out = n->real;
-  return true;
-}
-
 /* Of a node with a constant on either side: the other side. */
 static tir_expr beside_constant(const struct tir *ir, const struct tir_expr_node *n, double *constant) {
-  if (read_constant(ir, n->b, constant)) return n->a;
-  return read_constant(ir, n->a, constant) ? n->b : TIR_NONE;
+  if (lower_is_constant(ir, n->b, constant)) return n->a;
+  return lower_is_constant(ir, n->a, constant) ? n->b : TIR_NONE;
 }
 
 /* Takes the bounds off a value; both must be there. */
@@ -70,7 +62,7 @@ static tir_expr read_bounds(const struct tir *ir, tir_expr e, double *least, dou
 static tir_expr read_offset(const struct tir *ir, tir_expr e, double *offset) {
   const struct tir_expr_node *n = tir_at(ir, e);
   *offset = 0;
-  if (n->kind == TIR_SUB && read_constant(ir, n->b, offset)) return *offset = -*offset, n->a;
+  if (n->kind == TIR_SUB && lower_is_constant(ir, n->b, offset)) return *offset = -*offset, n->a;
   tir_expr inner = n->kind == TIR_ADD ? beside_constant(ir, n, offset) : TIR_NONE;
   return inner ? inner : e;
 }
@@ -86,7 +78,7 @@ static bool read_rounded(const struct tir *ir, tir_expr e, struct rounded *out) 
   const char *name = tir_text(ir, call->ref);
   if (strcmp(name, "nearbyint") != 0 && strcmp(name, "round") != 0) return false;
   const struct tir_expr_node *quotient = tir_at(ir, ir->operands.at[call->operands]);
-  if (quotient->kind != TIR_DIV || !read_constant(ir, quotient->b, &out->divisor)) return false;
+  if (quotient->kind != TIR_DIV || !lower_is_constant(ir, quotient->b, &out->divisor)) return false;
   out->function = call->ref, out->value = quotient->a;
   bool small = is_whole(out->offset) && is_whole(out->least) && is_whole(out->most) && out->least <= out->most &&
                is_whole(out->least - out->offset) && is_whole(out->most - out->offset);
@@ -99,7 +91,7 @@ static tir_expr without_bound(const struct tir *ir, tir_expr e, double least) {
   if (n->kind != TIR_SELECT) return e;
   const struct tir_expr_node *below = tir_at(ir, n->a);
   double k;
-  bool same = below->kind == TIR_LT && below->a == n->c && below->b == n->b && read_constant(ir, n->b, &k);
+  bool same = below->kind == TIR_LT && below->a == n->c && below->b == n->b && lower_is_constant(ir, n->b, &k);
   return same && k <= least ? n->c : e;
 }
 

@@ -61,11 +61,8 @@ bool tir_writes_apart(struct tir *ir, tir_block block) {
   for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {
     struct tir_region region = ir->regions.at[k];
     uint32_t rank = tir_buffer_at(ir, region.buffer)->rank;
-    if (rank > MOST_ITERS) return false;
-    for (uint32_t d = 0; d < rank; d++) {
-      at[d] = ir->operands.at[region.ranges + 2 * d];
-      if (!tir_is_const(ir, ir->operands.at[region.ranges + 2 * d + 1], 1)) return false;
-    }
+    if (rank > MOST_ITERS || !tir_is_one_element(ir, region)) return false;
+    for (uint32_t d = 0; d < rank; d++) at[d] = ir->operands.at[region.ranges + 2 * d];
     if (!tir_indices_apart(ir, block, at, rank)) return false;
   }
   return true;
@@ -312,9 +309,7 @@ static bool writes_points(const struct tir *ir, tir_block block) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
   for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {
     struct tir_region region = ir->regions.at[k];
-    if (tir_region_of(ir, writes, region.buffer) != &ir->regions.at[k]) return false;
-    for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank; d++)
-      if (!tir_is_const(ir, ir->operands.at[region.ranges + 2 * d + 1], 1)) return false;
+    if (tir_region_of(ir, writes, region.buffer) != &ir->regions.at[k] || !tir_is_one_element(ir, region)) return false;
   }
   return true;
 }
@@ -382,7 +377,6 @@ bool tir_move_fits_anywhere(struct tir *ir, const struct tir_move *move) {
     for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank; d++) {
       const struct tir_expr_node *index = tir_at(ir, ir->operands.at[region.ranges + 2 * d]);
       if (index->kind != TIR_VAR || tir_iter_of(ir, move->block, index->ref) < 0) return false;
-      if (!tir_is_const(ir, ir->operands.at[region.ranges + 2 * d + 1], 1)) return false;
     }
   }
   return true;

@@ -150,10 +150,9 @@ static bool is_einsum_region(const struct tir *ir, struct tir_region r) {
   struct tir_buffer_node n = *tir_buffer_at(ir, r.buffer);
   for (uint32_t d = 0; d < n.rank; d++) {
     tir_expr at = ir->operands.at[r.ranges + 2 * d];
-    if (!tir_is_const(ir, ir->operands.at[r.ranges + 2 * d + 1], 1)) return false;
     if (tir_is_int(ir, at) ? !tir_is_const(ir, at, 0) : tir_at(ir, at)->kind != TIR_VAR) return false;
   }
-  return n.rank <= TIR_MOST_EDITED_RANK;
+  return n.rank <= TIR_MOST_EDITED_RANK && tir_is_one_element(ir, r);
 }
 
 static bool runs_over_domain(struct tir *ir, tir_block block, struct tir_iter iter, tir_block scope) {

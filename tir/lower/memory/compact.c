@@ -144,19 +144,16 @@ static void pad_rows(struct compaction *c, tir_block block, tir_expr *shape, uin
 
 /* ---- */
 
-/* users: where there are no blocks. NULL: all that is in the allocation's list is looked at. */
 static void compact_one(struct lowering *low, tir_stmt alloc, const struct lower_users *users) {
   struct tir *ir = low->ir;
   struct compaction c = {ir, tir_stmt_at(ir, alloc)->alloc.buffer, alloc, {{0}}, {{0}}};
   assert(tir_is(ir, alloc, TIR_ALLOC) && tir_buffer_at(ir, c.buffer)->where == alloc);
   uint32_t rank = tir_buffer_at(ir, c.buffer)->rank;
   if (rank > TIR_MOST_RANK || tir_buffer_at(ir, c.buffer)->data || tir_buffer_at(ir, c.buffer)->strides.count) return;
-  tir_stmt scope = tir_stmt_at(ir, alloc)->parent;
-  if (!users) lower_visit(ir, scope, widen_by_access, &c);
-  for (tir_stmt s = scope; s && !users; s = tir_next(ir, s, scope))
-    if (tir_is(ir, s, TIR_BLOCK)) widen_by_match(&c, s);
-  for (uint32_t u = users ? users->first[c.buffer] : 0; u; u = users->at[u].next)
-    lower_visit_stmt(ir, users->at[u].s, widen_by_access, &c);
+  uint32_t own = users->first[c.buffer];
+  for (uint32_t u = own; u; u = users->at[u].next) lower_visit_stmt(ir, users->at[u].s, widen_by_access, &c);
+  for (uint32_t u = own; u; u = users->at[u].next)
+    if (tir_is(ir, users->at[u].s, TIR_BLOCK)) widen_by_match(&c, users->at[u].s);
   tir_expr shape[TIR_MOST_RANK];
   for (uint32_t i = 0; i < rank; i++) {
     shape[i] = ir->operands.at[tir_buffer_at(ir, c.buffer)->shape + i];
@@ -167,13 +164,11 @@ static void compact_one(struct lowering *low, tir_stmt alloc, const struct lower
     assert(c.touched[i].whole || extent >= 0);
     if (!c.touched[i].whole) shape[i] = tir_int(ir, tir_type_of(ir, shape[i]), extent);
   }
-  if (!users) lower_rewrite(ir, scope, move_to_corner, &c);
-  for (uint32_t u = users ? users->first[c.buffer] : 0; u; u = users->at[u].next)
-    lower_rewrite_stmt(ir, users->at[u].s, move_to_corner, &c);
-  for (tir_stmt s = scope; s && !users; s = tir_next(ir, s, scope)) {
-    if (!tir_is(ir, s, TIR_BLOCK)) continue;
-    move_block(&c, s);
-    pad_rows(&c, s, shape, rank);
+  for (uint32_t u = own; u; u = users->at[u].next) lower_rewrite_stmt(ir, users->at[u].s, move_to_corner, &c);
+  for (uint32_t u = own; u; u = users->at[u].next) {
+    if (!tir_is(ir, users->at[u].s, TIR_BLOCK)) continue;
+    move_block(&c, users->at[u].s);
+    pad_rows(&c, users->at[u].s, shape, rank);
   }
   lower_spread_rows(ir, c.buffer, shape, rank);
   uint32_t first = tir_add_operands(ir, shape, rank);
@@ -196,11 +191,13 @@ static uint8_t *find_matched(const struct tir *ir, tir_stmt top, const uint8_t *
 void lower_compact_matched(struct lowering *low) {
   struct tir *ir = low->ir;
   uint8_t *pointers = lower_pointers(ir, low->body), *matched = find_matched(ir, low->body, pointers);
+  struct lower_users users = lower_find_users(ir, low->body);
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
     if (!tir_is(ir, s, TIR_ALLOC)) continue;
     tir_buffer buffer = tir_stmt_at(ir, s)->alloc.buffer;
-    if (matched[buffer] && !pointers[buffer]) compact_one(low, s, NULL);
+    if (matched[buffer] && !pointers[buffer]) compact_one(low, s, &users);
   }
+  lower_free_users(&users);
   free(matched);
   free(pointers);
 }
