@@ -86,8 +86,8 @@ static void make_serial(struct tir *ir, tir_func f) {
       tir_stmt_at(ir, s)->loop_kind = TIR_SERIAL;
 }
 
-struct tir *jit_lowered_pack(const struct tir_packing *cut, tir_func f, const struct jit_target *target,
-                             const struct jit_options *options, ms_error *err) {
+static struct tir *lowered_pack(const struct tir_packing *cut, tir_func f, const struct jit_target *target,
+                                const struct jit_options *options, ms_error *err) {
   const struct jit_backend *backend = jit_backend_of(target);
   struct tir *lowered = NULL;
   if (!backend->checks) return jit_lowered(cut->pack, f, target, options, NULL, NULL, err);
@@ -103,24 +103,30 @@ struct tir *jit_lowered_pack(const struct tir_packing *cut, tir_func f, const st
   return lowered;
 }
 
+struct tir *jit_lowered_parts(const struct tir *ir, tir_func f, const struct tir_packing *cut,
+                              const struct jit_target *target, const struct jit_options *options,
+                              struct jit_clock *clock, struct jit_notes *notes, struct tir **pack, ms_error *err) {
+  *pack = NULL;
+  struct tir *lowered = jit_lowered(cut->count ? cut->kernel : ir, f, target, options, clock, notes, err);
+  if (!lowered || !cut->count || (*pack = lowered_pack(cut, f, target, options, err))) return lowered;
+  tir_free(lowered);
+  return NULL;
+}
+
 /* Of a function, or of what is left of it where its constants are packed ahead. */
 static bool compile(const struct tir *ir, tir_func f, const struct tir_packing *cut, const struct jit_options *options,
                     struct jit_clock *clock, struct jit_code *code, ms_error *err) {
-  const struct tir *whole = cut->count ? cut->kernel : ir;
   char name[JIT_PACK_NAME];
-  struct tir *lowered = jit_lowered(whole, f, &code->target, options, clock, &code->notes, err), *pack = NULL;
-  bool ok = lowered != NULL;
+  struct tir *pack, *lowered = jit_lowered_parts(ir, f, cut, &code->target, options, clock, &code->notes, &pack, err);
+  if (!lowered) return false;
   code->packing = jit_packing_of(cut, f);
-  if (ok && cut->count) ok = (pack = jit_lowered_pack(cut, f, &code->target, options, err)) != NULL;
-  if (ok) {
-    code->workspace = tir_workspace_of(lowered, f);
-    if (pack) code->packing.workspace = tir_workspace_of(pack, f);
-    name_code(code, tir_text(lowered, lowered->funcs.at[f].name));
-    jit_pack_name(code->name, name);
-    const struct jit_beside beside = {pack, f, name};
-    ok = jit_backend_of(&code->target)->compile(lowered, f, pack ? &beside : NULL, options, clock, code, err);
-  }
-  if (lowered) tir_free(lowered);
+  code->workspace = tir_workspace_of(lowered, f);
+  if (pack) code->packing.workspace = tir_workspace_of(pack, f);
+  name_code(code, tir_text(lowered, lowered->funcs.at[f].name));
+  jit_pack_name(code->name, name);
+  const struct jit_beside beside = {pack, f, name};
+  bool ok = jit_backend_of(&code->target)->compile(lowered, f, pack ? &beside : NULL, options, clock, code, err);
+  tir_free(lowered);
   if (pack) tir_free(pack);
   return ok;
 }

@@ -192,13 +192,11 @@ static bool export(const struct tir *ir, tir_func f, const struct jit_target *ta
   struct tir_packing cut;
   char pack_name[JIT_PACK_NAME];
   if (!jit_split(ir, f, target, &cut, err)) return false;
-  struct tir *lowered = jit_lowered(cut.count ? cut.kernel : ir, f, target, options, NULL, NULL, err), *pack = NULL;
-  bool ok = lowered != NULL;
-  if (ok && cut.count) ok = (pack = jit_lowered_pack(&cut, f, target, options, err)) != NULL;
+  struct tir *pack, *lowered = jit_lowered_parts(ir, f, &cut, target, options, NULL, NULL, &pack, err);
   jit_pack_name(name, pack_name);
   const struct jit_beside beside = {pack, f, pack_name};
   const struct exported x = {lowered, f, name, pack ? &beside : NULL, &cut, target, options};
-  ok = ok && write_kernels(&x, form, path, err);
+  bool ok = lowered && write_kernels(&x, form, path, err);
   if (lowered) tir_free(lowered);
   if (pack) tir_free(pack);
   tir_packing_free(&cut);

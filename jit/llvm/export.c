@@ -183,13 +183,12 @@ static bool write_cut(const struct tir *ir, tir_func f, const struct tir_packing
                       const struct jit_options *options, const char *name, const char *form, const char *path,
                       ms_error *err) {
   char pack_name[JIT_PACK_NAME];
-  struct tir *lowered = jit_lowered(cut->count ? cut->kernel : ir, f, target, options, NULL, NULL, err), *pack = NULL;
-  bool ok = lowered != NULL;
-  if (ok && cut->count) ok = (pack = jit_lowered(cut->pack, f, target, options, NULL, NULL, err)) != NULL;
+  struct tir *pack, *lowered = jit_lowered_parts(ir, f, cut, target, options, NULL, NULL, &pack, err);
+  if (!lowered) return false;
   jit_pack_name(name, pack_name);
   const struct jit_beside beside = {pack, f, pack_name};
-  ok = ok && write_lowered(lowered, f, name, pack ? &beside : NULL, target, options, form, path, err);
-  if (lowered) tir_free(lowered);
+  bool ok = write_lowered(lowered, f, name, pack ? &beside : NULL, target, options, form, path, err);
+  tir_free(lowered);
   if (pack) tir_free(pack);
   return ok;
 }
