@@ -2,7 +2,7 @@
 -- as many threads, timed in rounds, in turn.
 local ms = msched
 local cli, tools, rates = ms.load "lua.cli.cli", ms.load "lua.bench.tools", ms.load "lua.cli.rates"
-local network = ms.load "lua.cli.network"
+local network, common = ms.load "lua.cli.network", ms.load "lua.net.common"
 
 local TRIALS, ROUNDS, SECONDS = 32, 7, 0.3 -- of a function; of a network, and of each side in a round
 local TOLERANCE, HALF = 1e-3, 1e-2 -- of the largest element; where most constants have 16 bits
@@ -122,7 +122,7 @@ local function plan_of(net, options, store, name, given)
   return opened
 end
 
-local PASSES_ON = ms.load "lua.net.common".set "Identity Reshape Flatten Squeeze Unsqueeze Transpose"
+local PASSES_ON = common.set "Identity Reshape Flatten Squeeze Unsqueeze Transpose"
 -- What the largest element of an output counts for at least.
 local function least_scale(net, name)
   local node = net:giver(name)
@@ -154,13 +154,13 @@ local function is_quantized(net)
 end
 
 -- How far outputs may be apart, of numbers that are not quantized: by the type of most constants that are floats.
-local SHORT, LONG = ms.load "lua.net.common".set "float16 bfloat16", ms.load "lua.net.common".set "float32 float64"
 local function tolerance_of(net)
-  local short, long = 0, 0
+  local halves, all = 0, 0
   for _, array in pairs(net.constants) do
-    if SHORT[array:type()] then short = short + #array elseif LONG[array:type()] then long = long + #array end
+    if common.is_float(array:type()) then all = all + #array end
+    if common.is_half(array:type()) then halves = halves + #array end
   end
-  return short > long and HALF or TOLERANCE
+  return 2 * halves > all and HALF or TOLERANCE
 end
 
 local function median(times)

@@ -89,19 +89,10 @@ local function is_beside(p, g)
   return true
 end
 
--- How often a step reads each of its inputs for an element, by name, as its function's text has it.
+-- How often a step reads each of its inputs for an element, by their numbers.
 local function uses_of(step)
-  if step.uses then return step.uses end
-  local text, k = tostring(step.func), 0
-  local parameters, body = text:match "def [%w_]+(%b()):\n(.*)$"
-  local uses = {}
-  body = body:gsub("T%.reads%b()", ""):gsub("T%.writes%b()", "")
-  for name in parameters:gmatch "([%w_]+): T%.Buffer" do
-    k = k + 1
-    if step.inputs[k] then uses[step.inputs[k]] = select(2, body:gsub("%f[%w_]" .. name .. "%[", "")) end
-  end
-  step.uses = uses
-  return uses
+  step.uses = step.uses or step.func:loads()
+  return step.uses
 end
 
 -- How often steps are computed for an element of the last one, all together: what is read twice is computed twice, but
@@ -112,7 +103,8 @@ local function copies_of(steps)
     local step = steps[at]
     local own = HEAVY[kind_of(step)] and 1 or weights[step.outputs[1]] or 0
     total = total + own
-    for name, uses in pairs(uses_of(step)) do weights[name] = (weights[name] or 0) + uses * own end
+    local uses = uses_of(step)
+    for k, name in ipairs(step.inputs) do weights[name] = (weights[name] or 0) + uses[k] * own end
   end
   return total
 end

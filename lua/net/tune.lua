@@ -82,7 +82,7 @@ local function settle(prepared, tasks, options)
 end
 
 -- Without tuning: tasks of functions whose best the store knows, as search.all would give them, though none is
--- searched; items of the others, for it. And a table for kernels that are built meanwhile.
+-- searched; and items of the others, for it.
 local function stored_tasks(prepared, options)
   local tasks, items = {}, {}
   local store = options.no_tune and (options.store or ms.store(options.db))
@@ -97,7 +97,7 @@ local function stored_tasks(prepared, options)
     end
   end
   if store and not options.store then store:close() end
-  return tasks, items, {}
+  return tasks, items
 end
 
 -- What builds a proposal when it is made, and keeps it for the plan: a kernel is built once.
@@ -124,7 +124,7 @@ function tune.plan(net, options)
   local prepared = plan.prepare(net, {given = options.given, passes = options.passes, target = options.target,
                                       fixed_order = options.fixed_order})
   if options.written then return plan.open(prepared, tune.builder({}, options.target), options.target) end
-  local tasks, items, built = stored_tasks(prepared, options)
+  local built, tasks, items = {}, stored_tasks(prepared, options) -- built: kernels, by functions and schedules
   if #items > 0 then
     local more = search.all(items, setmetatable({build = keeping(prepared, options, built)}, {__index = options}))
     for _, task in ipairs(more) do

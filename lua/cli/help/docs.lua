@@ -284,6 +284,7 @@ function:has_empty(): boolean | Whether an extent of it is 0: it is run, built a
 function:flops(): number | Operations on floats that it does, inits aside; 0 where extents are no constants.
 function:integer_ops(): number | Operations on integers that are of what it loads; indices aside.
 function:work(): table | What it does and moves, however it is scheduled: {operations = {float32 = n, …}, floats, integers, read_bytes, written_bytes}. Products that are added to longer sums are of kinds of their own ("int8 products"); conversions, choices and what makes indices count as nothing. Bytes are of parameters, each element once.
+function:loads(): integer[] | Of each parameter, in order, how often a load of its elements stands in the function's statements; 0 of a number.
 function:escape(): table? | A load that can leave its buffer: {block, buffer, nth, dimension, low, high, extent}; nil if there is none.
 function:extract(blocks: string[], name: string, names?: string[]): msched.function | The loop nests of these blocks as a function of this name: what they read of others, and then what they give to others, are its parameters. names: of the blocks there.
 schedule:func(): msched.function | The scheduled function as it is now.

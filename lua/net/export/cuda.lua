@@ -30,10 +30,9 @@ void @NAME@_close(struct @NAME@ *net);
  * or one of them is NULL. */
 int @NAME@_run(const struct @NAME@ *net, const void *const *inputs, void *const *outputs, void *workspace);
 
-/* The same for data that stays on the device: an input's or an output's address there (CUdeviceptr) by its number, 0 where there is
- * none, and what
- * puts the graph into the queue of a stream (CUstream; not the default one) and does not wait. Indices are not looked at: kernels
- * hold them within their tensors. Whoever calls this from several threads sees to their turns. */
+/* The same for data that stays on the device: an input's or an output's address there (CUdeviceptr) by its number, 0 where
+ * there is none, and what puts the graph into the queue of a stream (CUstream; not the default one) and does not wait. Indices
+ * are not looked at: kernels hold them within their tensors. Whoever calls this from several threads sees to their turns. */
 uint64_t @NAME@_input(const struct @NAME@ *net, int number);
 uint64_t @NAME@_output(const struct @NAME@ *net, int number);
 int @NAME@_start(const struct @NAME@ *net, void *stream);
@@ -124,6 +123,12 @@ static int noted(int status, const char *call) {
   return status;
 }
 #define DRIVER(name, ...) noted(driver.name(__VA_ARGS__), #name)
+/* Of a status, and one of what was called after it all the same: the first failure is the one that counts. */
+static int first_of(int status, struct failure then, int later) {
+  if (!status) return later;
+  failure.call = then.call, failure.status = then.status;
+  return status;
+}
 
 /* "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY", and what else is said. */
 static const char *failure_text(const char *more) {
@@ -198,9 +203,7 @@ static int record_graph(struct state *s) {
   if (status) return status;
   status = launch(s, s->stream);
   const struct failure before = failure;
-  int ended = DRIVER(cuStreamEndCapture, s->stream, &captured);
-  if (status) failure.call = before.call, failure.status = before.status;
-  if (!status) status = ended;
+  status = first_of(status, before, DRIVER(cuStreamEndCapture, s->stream, &captured));
   if (!status) status = DRIVER(cuGraphInstantiateWithFlags, &s->graph, captured, 0);
   if (captured) DRIVER(cuGraphDestroy, captured);
   return status;
@@ -237,13 +240,10 @@ static const char *fill_state(struct state *s, const char *constants) {
   return failure_text(status == OUT_OF_MEMORY ? "; the network takes @DEVICEBYTES@ bytes of the device's memory" : "");
 }
 
-/* The failure before it is the one that counts. */
 static int leave(int status) {
   void *context;
   const struct failure before = failure;
-  int popped = DRIVER(cuCtxPopCurrent_v2, &context);
-  if (status) failure.call = before.call, failure.status = before.status;
-  return status ? status : popped;
+  return first_of(status, before, DRIVER(cuCtxPopCurrent_v2, &context));
 }
 
 static const char *find_context(struct state *s) {
@@ -341,9 +341,7 @@ static int run(struct state *s, const void *const *x, void *const *y) {
   for (int i = 0; !status && @NAME@_outputs[i].name; i++)
     if (@NAME@_outputs[i].bytes) status = DRIVER(cuMemcpyDtoHAsync_v2, y[i], s->memory + output_at[i], @NAME@_outputs[i].bytes, s->stream);
   const struct failure before = failure;
-  int ended = DRIVER(cuStreamSynchronize, s->stream);
-  if (status) failure.call = before.call, failure.status = before.status;
-  return status ? status : ended;
+  return first_of(status, before, DRIVER(cuStreamSynchronize, s->stream));
 }
 
 /* Indices of inputs are looked at before a kernel uses them. */

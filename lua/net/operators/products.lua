@@ -255,18 +255,20 @@ end
 
 -- ---- Products of integers without zero points --------------------------------------------------------------------
 
+local function whole(x) return te.cast(x, "int32") end
+-- A parameter at indices: one for all, or one along a dimension, the last one where none is given.
+local function along(P, axis)
+  if common.count(P.shape) == 1 then return function() return P[common.unfold(0, P.shape)] end end
+  return function(i) return P[{i[axis or #i]}] end
+end
+
 -- What sums of products stand for, once zero points are taken from both operands, or of it floats.
 --   inputs: sums, the zero point of what comes before, the sums of the weights of each channel, those of the rows,
 --   the zero points of the weights; where it gives floats the scales of both, and a bias.
 --   axis: of the channels, from 0.
 operators["msched.OfSums"] = function(n)
   local S, axis = n:x(1), n:int "axis" + 1
-  local function of(k)
-    local P = n:has(k) and n:x(k) or nil
-    local alone = P and common.count(P.shape) == 1
-    return P and function(i) return alone and P[common.unfold(0, P.shape)] or P[{i[axis]}] end
-  end
-  local function whole(x) return te.cast(x, "int32") end
+  local function of(k) return n:has(k) and along(n:x(k), axis) or nil end
   local before, each, zero, scale, by, bias = of(2), of(3), of(5), of(6), of(7), of(8)
   local R = n:has(4) and n:x(4) or nil
   return compute(S.shape, scale and "float32" or "int32", function(i)
@@ -282,11 +284,7 @@ end
 --   inputs: sums, three scales, a zero point, a bias. axis: of the channels, from 0
 operators["msched.Requantized"] = function(n)
   local S, axis, t = n:x(1), n:int "axis" + 1, n:type(5)
-  local function of(k)
-    local P = n:x(k)
-    local alone = common.count(P.shape) == 1
-    return function(i) return alone and P[common.unfold(0, P.shape)] or P[{i[axis]}] end
-  end
+  local function of(k) return along(n:x(k), axis) end
   local function real(k)
     local f = of(k)
     return function(i) return te.cast(wide(f(i)), "float32") end
@@ -394,7 +392,6 @@ function common.given_sums(n, op, numbers, attributes)
   return name and n:gives {name}
 end
 
-local function whole(x) return te.cast(x, "int32") end
 -- Less a zero point: one for all, or one a row of A, a column of B.
 local function less(n, k, along_row)
   if not n:has(k) then return whole end
@@ -442,11 +439,10 @@ end
 -- A scale of the columns of B: one, or one each.
 local function by_column(n, k, N)
   local P = n:x(k)
-  if common.count(P.shape) == 1 then return function() return P[common.unfold(0, P.shape)] end end
-  if common.text(P.shape) ~= common.text {N} then
+  if common.count(P.shape) ~= 1 and common.text(P.shape) ~= common.text {N} then
     n:fail("input %d has extents %s, not of %d columns", k, common.text(P.shape), N)
   end
-  return function(i) return P[{i[#i]}] end
+  return along(P)
 end
 common.saturated, common.less, common.matmul, common.by_column = saturated, less, matmul, by_column
 

@@ -115,14 +115,6 @@ local function leaves_of(n, t)
   return reduce({shape[1], #t.roots}, {t.depth}, walk, first)
 end
 
--- An operator of trees: parse(n) gives {t, …}, finish(n, that, leaves) what the node does.
-local function of_trees(name, parse, finish)
-  ml(name, function(n)
-    local e = parse(n)
-    return finish(n, e, leaves_of(n, e.t))
-  end)
-end
-
 -- Trees in the order of their results, each of which has as many: {weights by places, each}. Leaves are then read once,
 -- and not for each result. id, weight: of a place; all: each result needs a tree. nil: a tree has leaves of several, or
 -- results have few trees.
@@ -161,11 +153,14 @@ local function by_result(t, many, id, weight, all)
   end
   return {weights = weights, each = each}
 end
-local function sums_by_result(n, leaf, many, t_of, own)
+-- {rows, results}: what is added up of leaves, or their average, by what by_result gave.
+local function sums_by_result(n, leaf, e, t_of)
+  local own = e.own
   local W = table_of(n, t_of, own.weights)
-  return reduce({leaf.shape[1], many}, {own.each}, te.sum, function(i, r)
-    return W[{within(leaf[{i[1], many == 1 and r[1] or i[2] * own.each + r[1]}], #own.weights)}]
+  local Y = reduce({leaf.shape[1], e.many}, {own.each}, te.sum, function(i, r)
+    return W[{within(leaf[{i[1], e.many == 1 and r[1] or i[2] * own.each + r[1]}], #own.weights)}]
   end)
+  return e.how == "SUM" and Y or compute(Y.shape, t_of, function(i) return Y[i] / (e.trees + 0.0) end)
 end
 
 -- What trees give together, by name: the reducer, and the weight of a leaf that has none for a result.
@@ -219,15 +214,9 @@ local function ensemble(n, prefix, many)
   return e
 end
 -- {rows, classes}: the sum of the leaves' weights; and how many of them there are, where a leaf may have none.
-local function given_by(n, e, leaf, prefix)
-  if e.own then
-    local Y = sums_by_result(n, leaf, e.many, "float32", e.own)
-    if e.how == "AVERAGE" then
-      local sum = Y
-      Y = compute(sum.shape, "float32", function(i) return sum[i] / (e.trees + 0.0) end)
-    end
-    return Y, nil
-  end
+local function given_by(n, e, prefix)
+  local leaf = leaves_of(n, e.t)
+  if e.own then return sums_by_result(n, leaf, e, "float32"), nil end
   local function of_leaves(t_of, values, by)
     local T = table_of(n, t_of, values, {e.nodes, e.many})
     return aggregated(leaf, e.many, by, t_of, function(at, c) return T[{within(at, e.nodes), c}] end)
@@ -241,25 +230,24 @@ local function with_base(n, Y, base)
   local B = table_of(n, "float32", base)
   return compute(Y.shape, "float32", function(i) return Y[i] + B[{i[2]}] end)
 end
-of_trees("TreeEnsembleRegressor", function(n) return ensemble(n, "target", n:int "n_targets") end,
-         function(n, e, leaf)
-  return scores.transformed(n, with_base(n, (given_by(n, e, leaf, "target")), n:floats("base_values", {})))
+ml("TreeEnsembleRegressor", function(n)
+  local e = ensemble(n, "target", n:int "n_targets")
+  return scores.transformed(n, with_base(n, (given_by(n, e, "target")), n:floats("base_values", {})))
 end)
-of_trees("TreeEnsembleClassifier", function(n)
-  return ensemble(n, "class", #scores.labels_of(n, "classlabels_int64s"))
-end, function(n, e, leaf)
+ml("TreeEnsembleClassifier", function(n)
   local labels, distinct, positive = scores.labels_of(n, "classlabels_int64s"), {}, true
+  local e = ensemble(n, "class", #labels)
   local base = n:floats("base_values", {})
   for _, id in ipairs(n:ints "class_ids") do distinct[id] = true end
   for _, weight in ipairs(n:floats "class_weights") do positive = positive and weight >= 0 end
   if #labels ~= 2 or #ms.sorted_keys(distinct) ~= 1 then
-    local raw, hits = given_by(n, e, leaf, "class")
+    local raw, hits = given_by(n, e, "class")
     local Y = with_base(n, raw, base)
     return scores.largest_label(n, Y, labels, #base == 0 and hits or nil), scores.transformed(n, Y)
   end
   -- Weights of one class alone: the other's score follows from its own.
   local how = n:choice("post_transform", "NONE", "NONE", "LOGISTIC")
-  local id, Y = ms.sorted_keys(distinct)[1], given_by(n, e, leaf, "class")
+  local id, Y = ms.sorted_keys(distinct)[1], given_by(n, e, "class")
   if #base > 2 then n:fail("%d base values for 2 results", #base) end
   local S = compute({Y.shape[1]}, "float32", function(i)
     local s = Y[{i[1], te.const(id, "int32")}]
@@ -352,7 +340,7 @@ local function trees_of_tensors(n, leaves)
   return t
 end
 
-of_trees("TreeEnsemble", function(n)
+ml("TreeEnsemble", function(n)
   local weights, targets, many = tensor(n, "leaf_weights"), n:ints "leaf_targetids", n:int "n_targets"
   if #weights ~= #targets then n:fail("%d weights and %d results of leaves", #weights, #targets) end
   for k, target in ipairs(targets) do
@@ -362,22 +350,18 @@ of_trees("TreeEnsemble", function(n)
   local t = trees_of_tensors(n, #weights)
   t.type = common.wide_type(n:type(1))
   if not common.is_float(t.type) then n:fail("its input is of %s; floats are expected", t.type) end
-  local e = {t = t, how = how, many = many, trees = #t.roots, weights = weights, targets = targets}
+  local e = {how = how, many = many, trees = #t.roots}
   if how == "SUM" or how == "AVERAGE" then
     e.own = by_result(t, many, function(at) return targets[at - t.first + 1] end,
                       function(at) return weights[at - t.first + 1] end)
   end
-  return e
-end, function(n, e, leaf)
-  local t, Y = e.t.type, nil
-  if e.own then
-    local sum = sums_by_result(n, leaf, e.many, t, e.own)
-    Y = e.how == "SUM" and sum or compute(sum.shape, t, function(i) return sum[i] / (e.trees + 0.0) end)
+  local leaf, Y = leaves_of(n, t), nil
+  if e.own then Y = sums_by_result(n, leaf, e, t.type)
   else
-    local W, T = table_of(n, t, e.weights), table_of(n, "int32", e.targets)
-    Y = aggregated(leaf, e.many, e.how, t, function(place, result, none)
-      local at = within(place - e.t.first, #e.weights)
-      return te.select(te.eq(T[{at}], result), W[{at}], te.const(none, t))
+    local W, T = table_of(n, t.type, weights), table_of(n, "int32", targets)
+    Y = aggregated(leaf, many, how, t.type, function(place, result, none)
+      local at = within(place - t.first, #weights)
+      return te.select(te.eq(T[{at}], result), W[{at}], te.const(none, t.type))
     end)
   end
   return common.narrow(scores.transformed(n, Y, named(n, TRANSFORM_NAMES, "post_transform", 0)), n:type(1))

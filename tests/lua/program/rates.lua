@@ -86,6 +86,15 @@ def update(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
 ]]
 counted(updated, {float32 = 64}, 2 * 4 * 64, 4 * 64)
 assert(product("float32", "float32", N):flops() == 2 * N ^ 3 and product("int8", "int32", N):integer_ops() == 2 * N ^ 3)
+do -- loads of each parameter, as they stand in statements, indices among them
+  local te = ms.te
+  local X, P = te.placeholder({8}, "float32", "X"), te.placeholder({8}, "int32", "P")
+  local Y = te.compute({8}, function(i)
+    return X[{i}] * X[{i}] + X[{te.minimum(te.maximum(P[{i}], 0), 7)}]
+  end, "Y")
+  local counts = te.func("loads", {X, P, Y}):loads()
+  assert(#counts == 3 and counts[1] == 3 and counts[2] == 1 and counts[3] == 0)
+end
 
 -- ---- Words ---------------------------------------------------------------------------------------------------------
 

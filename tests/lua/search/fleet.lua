@@ -452,20 +452,20 @@ end
 ms.redis = memory.connect
 -- It is said that a server is gone, once, and that it is back.
 do
-  local told, gone, said_after = {}, false, link.SAID
+  local texts, gone, said_after = {}, false, link.SAID
   function ms.redis()
     if gone then return nil, "the network is cut" end
     return memory.connect()
   end
   local each = link.open "redis://memory"
   each.tell = function(text)
-    told[#told + 1] = text
+    texts[#texts + 1] = text
     gone = false
   end
   each.redis.is_open, gone, link.SAID = function() return false end, true, 0.02
-  assert(each:call "PING" == "PONG" and #told == 2 and told[2] == "redis://memory:6379/0: it answers again"
-         and told[1]:find "0: no Redis answers there for 0 s: the network is cut; it is waited for, 120 s at most$",
-         told[1])
+  assert(each:call "PING" == "PONG" and #texts == 2 and texts[2] == "redis://memory:6379/0: it answers again"
+         and texts[1]:find "0: no Redis answers there for 0 s: the network is cut; it is waited for, 120 s at most$",
+         texts[1])
   ms.redis, link.SAID = memory.connect, said_after
 end
 -- what fails as a worker reads a job's workload is the server's fault: the worker ends, and the job is others'
