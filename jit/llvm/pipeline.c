@@ -1,6 +1,10 @@
 /* LLVM's passes over a kernel, and what each pass of a compilation takes. */
 #include "pipeline.h"
+#include "clamps.h"
 #include "vm/vm.h"
+
+#include <assert.h>
+#include <stdio.h>
 
 /* ---- What passes take ---- */
 
@@ -21,24 +25,23 @@ void jit_clock_pass(struct jit_clock *clock, const char *name) {
  * of these, or faster, while the lowering has unrolled what pays most. */
 enum { MOST_LOOPS = 48 };
 
-#define COMBINE "instcombine<no-verify-fixpoint;max-iterations=1>"
-
 /* What kernels need of LLVM, in order. No passes between functions, since calls are few and large; no vectorizer of
  * straight-line code: that of 19.1.7 makes wrong code of unrolled conditional sums for AVX-512. Addresses leave loops
  * before they are simplified: under a condition as i == 0, 24 - i * 11 becomes `or disjoint`, which is an address for
  * that value alone, but which the next licm of 19.1.7 takes for all of a loop, to keep in a register what it names. */
 static const struct {
   const char *name, *passes;
-  bool dear; /* only where loops are few */
+  const char *combined; /* the passes behind instcombine, which comes after those above; NULL: no instcombine */
+  bool dear;            /* only where loops are few */
 } stages[] = {
-    {"scalars", "function(sroa,early-cse<memssa>,simplifycfg,loop-mssa(licm)," COMBINE ",loop-mssa(licm))", false},
-    {"write out", "function(loop(loop-unroll-full),sroa,early-cse<memssa>," COMBINE ")", true},
-    {"memory", "function(gvn,jump-threading,correlated-propagation,simplifycfg,dse)", false},
-    {"vectors", "function(loop-vectorize," COMBINE ",simplifycfg,loop-mssa(licm))", false},
-    {"repeat", "function(loop-unroll<O2>," COMBINE ",loop-mssa(licm))", true},
+    {"scalars", "function(sroa,early-cse<memssa>,simplifycfg,loop-mssa(licm))", "loop-mssa(licm)", false},
+    {"write out", "function(loop(loop-unroll-full),sroa,early-cse<memssa>)", "", true},
+    {"memory", "function(gvn,jump-threading,correlated-propagation,simplifycfg,dse)", NULL, false},
+    {"vectors", "function(loop-vectorize)", "simplifycfg,loop-mssa(licm)", false},
+    {"repeat", "function(loop-unroll<O2>)", "loop-mssa(licm)", true},
 };
 
-static bool run_stage(LLVMModuleRef module, LLVMTargetMachineRef machine, const char *passes, ms_error *err) {
+static bool run_passes(LLVMModuleRef module, LLVMTargetMachineRef machine, const char *passes, ms_error *err) {
   LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
   LLVMErrorRef error = LLVMRunPasses(module, passes, machine, options);
   LLVMDisposePassBuilderOptions(options);
@@ -49,12 +52,26 @@ static bool run_stage(LLVMModuleRef module, LLVMTargetMachineRef machine, const 
   return false;
 }
 
+static bool run_stage(LLVMModuleRef module, LLVMTargetMachineRef machine, size_t stage, ms_error *err) {
+  char combine[128];
+  const char *combined = stages[stage].combined;
+  if (!run_passes(module, machine, stages[stage].passes, err)) return false;
+  if (!combined) return true;
+  int length = snprintf(combine, sizeof combine, "function(instcombine<no-verify-fixpoint;max-iterations=1>%s%s)",
+                        *combined ? "," : "", combined);
+  assert(length > 0 && (size_t)length < sizeof combine);
+  bool hidden = jit_hide_clamps(module);
+  if (!run_passes(module, machine, combine, err)) return false;
+  if (hidden) jit_show_clamps(module);
+  return true;
+}
+
 bool jit_optimize(LLVMModuleRef module, LLVMTargetMachineRef machine, uint32_t loops, struct jit_clock *clock,
                   ms_error *err) {
   assert(module && machine);
   for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
     if (stages[i].dear && loops > MOST_LOOPS) continue;
-    if (!run_stage(module, machine, stages[i].passes, err)) return false;
+    if (!run_stage(module, machine, i, err)) return false;
     jit_clock_pass(clock, stages[i].name);
   }
   return true;

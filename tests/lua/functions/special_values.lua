@@ -87,6 +87,103 @@ for _, type in ipairs {"float32", "float64", "float16", "bfloat16"} do
   end
 end
 
+-- ---- Choices by comparison with a constant, of such choices: by their order, NaN and -0 get the one or the other ----
+
+local function shown_rows(array, columns)
+  local rows, parts = {}, {}
+  for i, x in ipairs(array:tolist()) do
+    parts[#parts + 1] = shown(x)
+    if i % columns == 0 then rows[#rows + 1], parts = table.concat(parts, " "), {} end
+  end
+  return rows
+end
+
+local function same_rows(what, f, kernel, columns, ...)
+  local expected, got = {...}, {}
+  for i, array in ipairs(expected) do
+    local shape, type = array:shape(), array:type()
+    got[i] = ms.array(shape, type, array:bytes())
+  end
+  ms.interpret(f, table.unpack(expected))
+  kernel(table.unpack(got))
+  for i, array in ipairs(expected) do
+    local want, have = shown_rows(array, columns), shown_rows(got[i], columns)
+    for row, text in ipairs(want) do
+      compared = compared + 1
+      assert(have[row] == text,
+             ("%s, row %d of parameter %d: %s, interpreted %s"):format(what, row, i, have[row], text))
+    end
+  end
+end
+
+local CHOICES = {}
+for _, operator in ipairs {"<", "<=", ">", ">="} do
+  for _, pair in ipairs {"%s OP C", "C OP %s"} do
+    for _, arms in ipairs {"%s, C", "C, %s"} do
+      CHOICES[#CHOICES + 1] = ("T.Select(%s, %s)"):format(pair, arms):gsub("OP", operator)
+    end
+  end
+end
+local nested = [[
+from tvm.script import tirx as T
+@T.prim_func(s_tir=True)
+def main(X: T.Buffer((8,), "TYPE"), Y: T.Buffer((256, 8), "TYPE")):
+    for i in range(8):
+        with T.sblock("Y"):
+            v = T.axis.spatial(8, i)
+]]
+for _, type in ipairs {"float32", "float64", "float16", "bfloat16"} do
+  for _, constant in ipairs {"0", "-0.0", "1"} do
+    local lines = {nested}
+    for i, inner in ipairs(CHOICES) do
+      for k, outer in ipairs(CHOICES) do
+        local value = inner:format("X[v]", "X[v]")
+        local row = (i - 1) * #CHOICES + k - 1
+        lines[#lines + 1] = ("            Y[%d, v] = %s\n"):format(row, outer:format(value, value))
+      end
+    end
+    local script = table.concat(lines):gsub("%f[%w]C%f[%W]", "T.TYPE(" .. constant .. ")"):gsub("TYPE", type)
+    local values = {0.0, -0.0, inf, -inf, nan, 1, -1, 0.5}
+    local f = ms.from_script(script)
+    same_rows(("choices by %s of %s"):format(constant, type), f, ms.build(f), 8, ms.array({8}, type, values),
+              ms.array({256, 8}, type))
+  end
+end
+
+-- What is no constant before the loops are unrolled, and is stored in between.
+local running = [[
+from tvm.script import tirx as T
+@T.prim_func(s_tir=True)
+def main(X: T.Buffer((2, 4), "float32"), A: T.Buffer((2,), "float32"), M: T.Buffer((2,), "float32")):
+    for i, k in T.grid(2, 4):
+        with T.sblock("nearest"):
+            v, r = T.axis.remap("SR", [i, k])
+            with T.init():
+                A[v] = T.float32(-1)
+                M[v] = T.float32(-100)
+            a: T.let[T.float32] = T.Select(M[v] >= X[v, r], A[v], T.Cast("float32", r))
+            m: T.let[T.float32] = T.Select(M[v] >= X[v, r], M[v], X[v, r])
+            A[v] = a
+            M[v] = m
+        with T.sblock("three"):
+            v, r = T.axis.remap("SR", [i, k])
+            with T.init():
+                A[v] = T.float32(-1)
+                M[v] = T.float32(-100)
+            a: T.let[T.float32] = T.Select(M[v] >= T.float32(3), A[v], T.Cast("float32", r))
+            m: T.let[T.float32] = T.Select(M[v] >= T.float32(3), M[v], T.float32(3))
+            A[v] = a
+            M[v] = m
+]]
+local running_function = ms.from_script(running)
+local running_kernel = ms.build(running_function)
+for bits = 0, 255 do
+  local values = {}
+  for i = 0, 3 do values[1 + i], values[5 + i] = 0.0, ({nan, -1, -0.0, 4})[1 + (bits >> 2 * i) % 4] end
+  same_rows("a running choice, " .. bits, running_function, running_kernel, 2, ms.array({2, 4}, "float32", values),
+            ms.array {2}, ms.array {2})
+end
+
 -- The C text of all, compiled once.
 local run = [[
 static void run(int (*call)(void **, void *)) {
