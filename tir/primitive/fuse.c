@@ -2,12 +2,14 @@
  *
  * Requires: no annotation, no thread binding; each loop starts at zero and is the only child of the one before it;
  *           no extent depends on a loop fused with it; the product fits the variables' type; where unit iterators
- *           are not preserved, no affine bindings are lost.
+ *           are not preserved, no affine bindings are lost; where an extent but the outermost loads, blocks use the
+ *           loops by their iterations alone.
  * After:    a serial loop i_j_fused of the product's extent; each old variable is its quotient and remainder, or
  *           zero where its extent is 1. Unless unit iterators are preserved, bindings below do without loops of
  *           extent 1.
  * Forward:  the old loops are dead. */
 #include "loops.h"
+#include "tir/analysis/order/order.h"
 #include "tir/analysis/outside.h"
 
 static bool check_pair(struct tir *ir, tir_loop outer, tir_loop inner, ms_error *err) {
@@ -52,6 +54,8 @@ static bool check(struct tir *ir, const tir_loop *loops, uint32_t count, ms_erro
       if (tir_uses_var(ir, extent, tir_as(ir, loops[j], TIR_LOOP)->loop.var))
         return tir_refuse(ir, err, MS_EXTENT_DEPENDS_ON_LOOP, loops[i], "this loop's extent depends on loop %u", j);
     if (!tir_check_place_steady(ir, loops[i], loops[0], err)) return false;
+    for (uint32_t j = 0; j <= i && i > 0; j++)
+      if (!tir_check_loaded_outside(ir, loops[j], extent, err)) return false;
   }
   return check_product(ir, loops, count, err);
 }

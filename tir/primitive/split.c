@@ -3,13 +3,15 @@
  * Requires: no annotation, no thread binding; the loop starts at zero; at most one factor open, the others positive;
  *           without an open one, the product is at least the extent; where unit iterators are not preserved, no
  *           affine bindings are lost; where the product may exceed the extent, ranges and conditions inside load what
- *           is there all the same, and nothing beside the blocks stores, calls or loops while a condition holds.
+ *           is there all the same, and nothing beside the blocks stores, calls or loops while a condition holds; where
+ *           an inner factor loads, blocks use the loop by their iterations alone.
  * After:    serial loops i_0, i_1, …; i is ((i_0) * f_1 + i_1) * f_2 + …. Where the product may exceed the extent, the
  *           blocks directly inside get the predicate i < extent, unless predication is disabled. Unless unit iterators
  *           are preserved, bindings below do without loops of extent 1.
  * Forward:  the old loop is dead. */
 #include "loops.h"
 #include "tir/analysis/loads.h"
+#include "tir/analysis/order/order.h"
 #include "tir/analysis/outside.h"
 
 #include <stdlib.h>
@@ -116,6 +118,8 @@ static bool check(struct tir *ir, tir_loop loop, const tir_expr *factors, uint32
                  : check_symbols(ir, loop, count, open, plan, err)))
     return false;
   if (disable_predication) plan->guarded = false;
+  for (uint32_t i = 1; i < count; i++)
+    if (!tir_check_loaded_outside(ir, loop, plan->factors[i], err)) return false;
   return tir_check_place_steady(ir, loop, loop, err); /* the new ranges and predicates are evaluated inside */
 }
 

@@ -170,6 +170,18 @@ bool tir_check_free_of_place(struct tir *ir, tir_block block, tir_block scope, b
                              tir_block_name(ir, block));
 }
 
+bool tir_check_loaded_outside(struct tir *ir, tir_loop loop, tir_expr loaded, ms_error *err) {
+  MS_CHECK(tir_is(ir, loop, TIR_LOOP));
+  if (!(tir_at(ir, loaded)->flags & TIR_HAS_LOAD)) return true;
+  struct variables v = {.at = {tir_as(ir, loop, TIR_LOOP)->loop.var}, .count = 1};
+  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next_in_scope(ir, s, loop))
+    if (tir_is(ir, s, TIR_BLOCK) && any_uses(ir, s, &v))
+      return tir_refuse(ir, err, MS_ACCESS_UNDECLARED, s,
+                        "block `%s` uses the loop's variable itself, which is to depend on what a range loads",
+                        tir_block_name(ir, s));
+  return true;
+}
+
 /* Consumers or producers, all of which must be below the loop. */
 static bool find_required(const struct tir *ir, const struct tir_transfer *t, const tir_block *required, uint32_t count,
                           bool consumers, struct tir_limits *limits, ms_error *err) {
