@@ -10,6 +10,7 @@
 #ifndef MSCHED_JIT_EMIT_C_H
 #define MSCHED_JIT_EMIT_C_H
 
+#include "jit/choices.h"
 #include "jit/jit.h"
 
 /* Lanes [first, first + width) of a vector; `lane` names a variable of the C text that is added to first, or is NULL.
@@ -78,6 +79,7 @@ struct emit_c {
   tir_stmt kernel;                   /* CUDA: that is being written */
   struct jit_resources asked;        /* CUDA: by the kernel being written */
   struct c_kernels *kernels;         /* NULL, or: they are noted there */
+  struct jit_choices choices;        /* of the function being written */
   tir_expr *bound;                   /* CUDA: by variable, the integer that a statement binds it to, or TIR_NONE */
   bool *whole;                       /* the variables that hold a vector whole, as the dialect does; or NULL: none */
   tir_type whole_type;               /* its type */

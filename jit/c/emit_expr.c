@@ -458,11 +458,9 @@ static void binary(struct emit_c *e, tir_expr x, struct c_chunk c) {
   }
 }
 
-void emit_c_value(struct emit_c *e, tir_expr x, struct c_chunk c) {
-  assert(x && x < e->ir->exprs.count);
+static void value(struct emit_c *e, tir_expr x, struct c_chunk c) {
   const struct tir_expr_node *n = tir_at(e->ir, x);
   bool truth = is_bool(n->type);
-  if (e->failed) return;
   if (truth && c.width > 1) {
     emit_c_mask(e, x, c, 32);
     return;
@@ -505,6 +503,17 @@ void emit_c_value(struct emit_c *e, tir_expr x, struct c_chunk c) {
   case TIR_CALL: emit_c_call(e, x, c); break;
   default: emit_c_refuse(e, "an expression has no form in C: %s", n->kind == TIR_STRING_IMM ? "a string" : "a slice");
   }
+}
+
+void emit_c_value(struct emit_c *e, tir_expr x, struct c_chunk c) {
+  assert(x && x < e->ir->exprs.count);
+  char helper[64];
+  if (e->failed) return;
+  bool hidden = jit_is_merged(e->ir, &e->choices, x);
+  if (hidden)
+    fprintf(e->out, "%s(", emit_c_helper(e, "keep", emit_c_type(e, tir_type_of(e->ir, x), c.width), NULL, helper));
+  value(e, x, c);
+  if (hidden) fputc(')', e->out);
 }
 
 struct widest {

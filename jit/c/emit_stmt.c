@@ -265,6 +265,7 @@ static char *assemble(struct emit_c *e, const char *helpers, const char *functio
 /* One of the functions of a source. */
 static void emit_function(struct emit_c *e, const struct tir *ir, tir_func f, const char *name, const char *body) {
   e->ir = ir, e->func = f, e->name = name, e->body = body, e->device_bytes = 0;
+  e->choices = jit_choices_of(ir, f);
   e->vars = calloc(ir->vars.count, sizeof *e->vars);
   e->buffers = calloc(ir->buffers.count, sizeof *e->buffers);
   e->arrays = calloc(ir->vars.count, sizeof *e->arrays);

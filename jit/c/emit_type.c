@@ -78,8 +78,9 @@ const char *emit_c_memory_name(struct emit_c *e, struct c_type t, char out[32]) 
 /* ---- Templates ----
  *
  * $V the type, $E its elements', $I and $U the integers of its size, $N its short name, $W its lanes, $L a loop over
- * its lanes, $C and $F what C's functions for it begin and end with, $X `x` once a lane, $M a word, $S ms_select for
- * it, $P ms_splat, $Hpx:NAME; a polynomial of x that p becomes, by Horner's rule. `needs` are helpers written before:
+ * its lanes, $C and $F what C's functions for it begin and end with, $A what PTX's statements call its registers, $X
+ * `x` once a lane, $M a word, $S ms_select for it, $P ms_splat, $Hpx:NAME; a polynomial of x that p becomes, by
+ * Horner's rule. `needs` are helpers written before:
  * of the same type, or with a mark of the integers (i, u) of its size. */
 /* One half, by the CPU's instruction: where a function is unrolled, a thousand conversions spelled out take a compiler
  * minutes. Source: Intel 64 and IA-32 Architectures Software Developer's Manual, VCVTPH2PS and VCVTPS2PH. */
@@ -112,6 +113,8 @@ static const struct c_template templates[] = {
      NULL},
     {"min", "select", "$V ms_min_$N($V a, $V b) { return $S(a < b, a, b); }", NULL},
     {"max", "select", "$V ms_max_$N($V a, $V b) { return $S(a > b, a, b); }", NULL},
+    /* clang does not look through it: see jit/choices.c. In memory, where vectors of any size may be. */
+    {"keep", "", "$V ms_keep_$N($V x) {\n#ifdef __clang__\n  __asm__(\"\" : \"+m\"(x));\n#endif\n  return x;\n}", NULL},
     /* Of floats: NaN is left out, and comes of two only. */
     {"least", "select", "$V ms_least_$N($V a, $V b) { return $S((a < b) | (b != b), a, b); }", NULL},
     {"most", "select", "$V ms_most_$N($V a, $V b) { return $S((a > b) | (b != b), a, b); }", NULL},
@@ -241,6 +244,7 @@ static void expand(struct emit_c *e, const char *text, struct c_type t, const ch
     case 'L': fprintf(out, "for (int l = 0; l < %d; l++)", t.width); break;
     case 'C': fputs(e->dialect->library, out); break;
     case 'F': fputs(t.bits == 32 ? "f" : "", out); break;
+    case 'A': fputs(t.bits == 32 ? "f" : "d", out); break;
     case 'M': fputs(word, out); break;
     case 'S':
     case 'P':

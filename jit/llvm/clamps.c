@@ -17,13 +17,10 @@
 
 #define FENCE "llvm.arithmetic.fence"
 
-/* What a clamp gives for NaN. Open: either, as no operand is a constant so far. */
-enum nan_rule { KEEPS_NAN, GIVES_CONSTANT, OPEN };
-
 struct clamp {
-  LLVMValueRef select, constant; /* NULL: open */
-  bool larger;
-  enum nan_rule rule;
+  LLVMValueRef select, constant;  /* NULL: no operand is one so far, and either may become one */
+  bool larger;                    /* else the smaller */
+  bool keeps_nan, gives_constant; /* for NaN, it may */
 };
 
 struct clamps {
@@ -65,20 +62,35 @@ static bool same(LLVMValueRef a, LLVMValueRef b) {
          (LLVMIsConstant(a) && LLVMIsConstant(b) && same_constant(a, b));
 }
 
+static bool is_fcmp(LLVMValueRef v) { return LLVMIsAInstruction(v) && LLVMGetInstructionOpcode(v) == LLVMFCmp; }
+
+/* The comparison that chooses; of a maximum that leaves NaN out it is the first half of the condition. */
+static LLVMValueRef comparison_of(LLVMValueRef condition, bool *leaves_nan_out) {
+  *leaves_nan_out = LLVMIsAInstruction(condition) && LLVMGetInstructionOpcode(condition) == LLVMOr;
+  LLVMValueRef by = *leaves_nan_out ? LLVMGetOperand(condition, 0) : condition;
+  if (*leaves_nan_out && is_fcmp(by) && LLVMGetFCmpPredicate(by) == LLVMRealUNO) by = LLVMGetOperand(condition, 1);
+  return is_fcmp(by) ? by : NULL;
+}
+
 /* Whether the instruction is a clamp, and which. */
 static bool read_clamp(LLVMValueRef i, struct clamp *clamp) {
   if (LLVMGetInstructionOpcode(i) != LLVMSelect) return false;
-  LLVMValueRef by = LLVMGetOperand(i, 0), chosen = LLVMGetOperand(i, 1), other = LLVMGetOperand(i, 2);
-  if (!LLVMIsAInstruction(by) || LLVMGetInstructionOpcode(by) != LLVMFCmp) return false;
+  bool leaves_nan_out;
+  LLVMValueRef by = comparison_of(LLVMGetOperand(i, 0), &leaves_nan_out);
+  if (!by) return false;
+  LLVMValueRef chosen = LLVMGetOperand(i, 1), other = LLVMGetOperand(i, 2);
   LLVMValueRef left = LLVMGetOperand(by, 0), right = LLVMGetOperand(by, 1);
   LLVMRealPredicate p = LLVMGetFCmpPredicate(by);
   bool straight = same(chosen, left) && same(other, right);
   if (!straight && !(same(chosen, right) && same(other, left))) return false;
   if (!is_more(p) && !is_less(p)) return false;
-  LLVMValueRef for_nan = is_unordered(p) ? chosen : other;
   LLVMValueRef constant = LLVMIsConstant(chosen) ? chosen : LLVMIsConstant(other) ? other : NULL;
-  enum nan_rule rule = LLVMIsConstant(for_nan) ? GIVES_CONSTANT : KEEPS_NAN;
-  *clamp = (struct clamp){i, constant, is_more(p) == straight, constant ? rule : OPEN};
+  bool gives_constant = leaves_nan_out || LLVMIsConstant(is_unordered(p) ? chosen : other);
+  *clamp = (struct clamp){.select = i,
+                          .constant = constant,
+                          .larger = is_more(p) == straight,
+                          .keeps_nan = !gives_constant,
+                          .gives_constant = gives_constant || !constant};
   return true;
 }
 
@@ -105,13 +117,11 @@ static struct clamps clamps_of(LLVMModuleRef module) {
 /* Whether one that gives the constant for NaN may be merged with the number at, which may keep NaN. */
 static bool may_be_merged(const struct clamps *all, size_t at) {
   const struct clamp *c = &all->at[at];
-  if (c->rule == GIVES_CONSTANT) return false;
+  if (!c->keeps_nan) return false;
   for (size_t i = 0; i < all->count; i++) {
     const struct clamp *other = &all->at[i];
-    bool open = c->rule == OPEN || other->rule == OPEN;
-    if (i != at && other->rule != KEEPS_NAN && other->larger == c->larger &&
-        (open || same_constant(other->constant, c->constant)))
-      return true;
+    bool one = !c->constant || !other->constant || same_constant(other->constant, c->constant);
+    if (i != at && other->gives_constant && other->larger == c->larger && one) return true;
   }
   return false;
 }

@@ -22,6 +22,8 @@ extern thread_local unsigned char ms_shared[];
 #define MS_PTX(type, name, parameters) [[maybe_unused]] static type name##_by_ptx parameters
 [[maybe_unused]] static float ms_of_half_f32(uint32_t bits) { return fibers_of_half((uint16_t)bits); }
 [[maybe_unused]] static uint32_t ms_to_half_f32(float x) { return fibers_to_half(x); }
+[[maybe_unused]] static float ms_keep_f32(float x) { return x; }
+[[maybe_unused]] static double ms_keep_f64(double x) { return x; }
 
 /* dp4a: the bytes of either operand are signed or not. */
 template <class A, class B> static uint32_t shim_dot(uint32_t a, uint32_t b, uint32_t sum) {

@@ -24,6 +24,7 @@ static const struct c_template templates[] = {
      "return "
      "h;\n}",
      NULL},
+    {"keep", "", "MS_PTX($V, ms_keep_$N, ($V x)) {\n  asm(\"\" : \"+$A\"(x));\n  return x;\n}", NULL},
     {"rsqrt", "", "$V ms_rsqrt_$N($V x) { return $Crsqrt$F(x); }", NULL},
     /* NaN is left out, and comes of two only; +0 is more than -0. Source: PTX ISA, "Floating Point Instructions:
      * max". */

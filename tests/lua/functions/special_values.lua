@@ -50,14 +50,15 @@ local FORMS = {
 }
 -- What the C library gives to one unit more or less does not show here: three digits are compared.
 
-local programs, wanted, compared = {}, {}, 0
+local compared = 0
 -- The C text, called by one program at the end.
-local function write_c(kernel, type, expected, what)
-  local name = "f" .. #programs
+local function write_c(kernel, letter, programs, expected, what)
+  local name = letter .. #programs.names
   kernel:export(folder .. "/" .. name .. ".c", name)
   kernel:export(folder .. "/" .. name .. ".h", name)
-  programs[#programs + 1], wanted[#wanted + 1] = name, {expected, what}
+  programs.names[#programs.names + 1], programs.wanted[#programs.wanted + 1] = name, {expected, what}
 end
+local forms, nests = {names = {}, wanted = {}}, {names = {}, wanted = {}}
 
 local function check(what, f, type, x, n)
   local expected = ms.array({n}, type)
@@ -72,7 +73,7 @@ local function check(what, f, type, x, n)
       compared = compared + 1
       assert(text_of(got) == text, ("%s of %s, %s%s: %s, interpreted %s"):format(what, type, form,
              fast and ", fast" or "", text_of(got), text))
-      if type == "float32" and fast then write_c(kernel, type, text, what .. ", " .. form) end
+      if type == "float32" and fast then write_c(kernel, "f", forms, text, what .. ", " .. form) end
     end
   end
 end
@@ -127,27 +128,36 @@ end
 local nested = [[
 from tvm.script import tirx as T
 @T.prim_func(s_tir=True)
-def main(X: T.Buffer((8,), "TYPE"), Y: T.Buffer((256, 8), "TYPE")):
+def main(X: T.Buffer((8,), "TYPE"), Y: T.Buffer((ROWS, 8), "TYPE")):
     for i in range(8):
         with T.sblock("Y"):
             v = T.axis.spatial(8, i)
 ]]
+-- Each inner choice in each of the outer ones: a kernel of as many rows.
+local function check_nested(type, constant, outers, as_c)
+  local lines, rows = {nested}, 0
+  for _, inner in ipairs(CHOICES) do
+    for _, outer in ipairs(outers) do
+      local value = inner:format("X[v]", "X[v]")
+      lines[#lines + 1] = ("            Y[%d, v] = %s\n"):format(rows, outer:format(value, value))
+      rows = rows + 1
+    end
+  end
+  local script = table.concat(lines):gsub("%f[%w]C%f[%W]", "T.TYPE(" .. constant .. ")"):gsub("TYPE", type)
+  local f, what = ms.from_script((script:gsub("ROWS", rows))), ("choices by %s of %s"):format(constant, type)
+  local x, y = ms.array({8}, type, {0.0, -0.0, inf, -inf, nan, 1, -1, 0.5}), ms.array({rows, 8}, type)
+  local kernel = ms.build(f)
+  same_rows(what, f, kernel, 8, x, y)
+  ms.interpret(f, x, y)
+  if as_c then write_c(kernel, "n", nests, text_of(y), what) end
+end
+local EXTREMES = {"T.max(%s, C)", "T.max(C, %s)", "T.min(%s, C)", "T.min(C, %s)"} -- of -0 and 0 they may give either
 for _, type in ipairs {"float32", "float64", "float16", "bfloat16"} do
   for _, constant in ipairs {"0", "-0.0", "1"} do
-    local lines = {nested}
-    for i, inner in ipairs(CHOICES) do
-      for k, outer in ipairs(CHOICES) do
-        local value = inner:format("X[v]", "X[v]")
-        local row = (i - 1) * #CHOICES + k - 1
-        lines[#lines + 1] = ("            Y[%d, v] = %s\n"):format(row, outer:format(value, value))
-      end
-    end
-    local script = table.concat(lines):gsub("%f[%w]C%f[%W]", "T.TYPE(" .. constant .. ")"):gsub("TYPE", type)
-    local values = {0.0, -0.0, inf, -inf, nan, 1, -1, 0.5}
-    local f = ms.from_script(script)
-    same_rows(("choices by %s of %s"):format(constant, type), f, ms.build(f), 8, ms.array({8}, type, values),
-              ms.array({256, 8}, type))
+    -- clang 14 has another fault, of choices to -0: it compares by <= where < stands
+    check_nested(type, constant, CHOICES, type == "float32" and constant ~= "-0.0")
   end
+  check_nested(type, "1", EXTREMES)
 end
 
 -- What is no constant before the loops are unrolled, and is stored in between.
@@ -187,19 +197,24 @@ end
 -- The C text of all, compiled once.
 local run = [[
 static void run(int (*call)(void **, void *)) {
-  float x[8] = {0, -0.0f, INFINITY, -INFINITY, NAN, 1, -1, 3e38f}, y[8];
+  float x[8] = {0, -0.0f, INFINITY, -INFINITY, NAN, 1, -1, LAST}, y[COUNT];
   void *args[] = {x, y};
   if (call(args, 0)) printf("failed: ");
-  for (int i = 0; i < 8; i++) {
+  for (int i = 0; i < COUNT; i++) {
     if (y[i] != y[i]) printf("nan");
     else if (y[i] == 0) printf(signbit(y[i]) ? "-0" : "+0");
     else printf("%.3g", y[i]);
-    printf(i < 7 ? " " : "\n");
+    printf(i < COUNT - 1 ? " " : "\n");
   }
 }
 ]]
 local compare = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/exported_c.lua")
-compared = compared
-  + compare{folder = folder, names = programs, wanted = wanted, flags = "-ffp-contract=fast", run = run}
+local function compare_c(programs, compiler, flags)
+  compared = compared + compare{folder = folder, names = programs.names, wanted = programs.wanted, flags = flags,
+                                compiler = compiler, run = run}
+end
+compare_c(forms, "cc", "-ffp-contract=fast -DLAST=3e38f -DCOUNT=8")
+-- clang merges what differs, unless the text keeps it from that
+for _, compiler in ipairs {"cc", "clang"} do compare_c(nests, compiler, "-O2 -DLAST=0.5f -DCOUNT=2048") end
 assert(compared > 700, compared)
 print(compared .. " compared")
