@@ -172,6 +172,13 @@ static bool is_whole(const struct tir_iter_map *m, const struct iter_split *spli
   return iter_is(m, split->lower, 1) && iter_same(m, split->extent, m->marks.at[split->mark].extent);
 }
 
+/* The mark is padded below, to be divided evenly: its first values are those of no part. */
+static bool is_padded_below(const struct tir_iter_map *m, const struct iter_mark *mark, const struct part *whole) {
+  if (iter_is(m, mark->sum.base, 0)) return false;
+  tir_expr values = tir_mul(m->ir, whole->outer_extent, whole->inner_extent);
+  return !tir_prove(m->ir, tir_make(m->ir, TIR_GE, values, mark->extent));
+}
+
 /* A split of a mark that is a sum: it lies in the sum's inner part, or above it. */
 static bool divide_piece(struct divider *d, struct iter_split split, struct part *out) {
   MS_CHECK(split.mark < d->m->marks.count && !d->m->marks.at[split.mark].source);
@@ -180,6 +187,7 @@ static bool divide_piece(struct divider *d, struct iter_split split, struct part
   uint32_t count;
   struct part whole;
   if (!divide_sum(d, m->marks.at[split.mark].sum, m->marks.at[split.mark].extent, &whole)) return false;
+  if (is_padded_below(m, &m->marks.at[split.mark], &whole)) return false;
   if (is_whole(m, &split)) {
     *out = whole;
     return true;

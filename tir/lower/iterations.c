@@ -26,15 +26,15 @@ static struct tir_interval whole_dimension(struct tir *ir, tir_buffer buffer, ui
   return tir_interval_of(ir, tir_int(ir, tir_type_of(ir, extent), 0), extent);
 }
 
-/* Where data decides what is read along a dimension, that may be all of it. */
-static void widen(struct tir *ir, void *data, tir_stmt s, const struct access *a, bool writes) {
-  struct search *search = data;
+/* What the statement uses, these ranges in terms of loops, is added to what all do. `whole`: dimensions, a bit each, of
+ * which it may be all. */
+static void widen(struct tir *ir, struct search *search, tir_stmt s, const tir_expr *ranges, uint32_t rank,
+                  uint32_t whole, bool writes) {
   struct lower_windows *w = search->windows;
-  if (a->buffer != w->buffer || !search->known || (!writes && is_own_element(ir, s, a))) return;
   tir_var inner[MOST_LOOPS];
-  tir_expr ranges[2 * TIR_MOST_RANK], predicate = TIR_NONE;
+  tir_expr predicate = TIR_NONE;
   struct tir_interval now[TIR_MOST_RANK];
-  uint32_t count = 0, whole = 0; /* whole: a bit a dimension */
+  uint32_t count = 0;
   for (tir_stmt p = tir_stmt_at(ir, s)->parent; p != search->site; p = tir_stmt_at(ir, p)->parent) {
     if (tir_is(ir, p, TIR_BLOCK) && !predicate && !writes) predicate = tir_as(ir, p, TIR_BLOCK)->block.predicate;
     if (!tir_is(ir, p, TIR_LOOP)) continue;
@@ -42,6 +42,22 @@ static void widen(struct tir *ir, void *data, tir_stmt s, const struct access *a
     count++;
   }
   search->known = count <= MOST_LOOPS;
+  if (!search->known) return;
+  if (predicate) predicate = tir_over_loops(ir, s, predicate);
+  tir_region_upper_bound(ir, ranges, rank, inner, count, predicate, now);
+  for (uint32_t d = 0; d < rank && search->known; d++) {
+    struct tir_interval *all = writes ? &w->written[d] : &w->read[d];
+    *all = tir_interval_union(ir, *all, whole >> d & 1 ? whole_dimension(ir, w->buffer, d) : now[d]);
+    search->known = !all->empty && all->min && all->max;
+  }
+}
+
+/* Where data decides what is read along a dimension, that may be all of it. */
+static void widen_by_access(struct tir *ir, void *data, tir_stmt s, const struct access *a, bool writes) {
+  struct search *search = data;
+  tir_expr ranges[2 * TIR_MOST_RANK];
+  uint32_t whole = 0;
+  if (a->buffer != search->windows->buffer || !search->known || (!writes && is_own_element(ir, s, a))) return;
   for (uint32_t d = 0; d < a->count && search->known; d++) {
     bool decided = !tir_is_index(ir, a->indices[d]);
     if (decided && writes) search->known = false;
@@ -49,13 +65,21 @@ static void widen(struct tir *ir, void *data, tir_stmt s, const struct access *a
     ranges[2 * d] = decided ? tir_int(ir, tir_type_of(ir, a->indices[d]), 0) : tir_over_loops(ir, s, a->indices[d]);
     ranges[2 * d + 1] = tir_int(ir, tir_type_of(ir, ranges[2 * d]), 1);
   }
-  if (!search->known) return;
-  if (predicate) predicate = tir_over_loops(ir, s, predicate);
-  tir_region_upper_bound(ir, ranges, a->count, inner, count, predicate, now);
-  for (uint32_t d = 0; d < a->count && search->known; d++) {
-    struct tir_interval *all = writes ? &w->written[d] : &w->read[d];
-    *all = tir_interval_union(ir, *all, whole >> d & 1 ? whole_dimension(ir, a->buffer, d) : now[d]);
-    search->known = !all->empty && all->min && all->max;
+  if (search->known) widen(ir, search, s, ranges, a->count, whole, writes);
+}
+
+/* A block that matches a part of the buffer uses it by another name: by its regions, then. */
+static void widen_by_matches(struct tir *ir, struct search *search, tir_block block) {
+  const struct tir_block_record *r = tir_block_at(ir, block);
+  tir_expr ranges[2 * TIR_MOST_RANK];
+  bool matches = false;
+  for (uint32_t i = r->matches.first; i < r->matches.first + r->matches.count; i++)
+    matches |= ir->matches.at[i].source.buffer == search->windows->buffer;
+  for (int writes = 0; writes < 2 && matches && search->known; writes++) {
+    const struct tir_region *region = tir_region_of(ir, writes ? r->writes : r->reads, search->windows->buffer);
+    if (!region) continue;
+    tir_region_over_loops(ir, block, *region, ranges);
+    widen(ir, search, block, ranges, tir_buffer_at(ir, search->windows->buffer)->rank, 0, writes);
   }
 }
 
@@ -66,7 +90,9 @@ bool lower_find_windows(struct tir *ir, tir_stmt site, tir_buffer buffer, struct
   if (rank > TIR_MOST_RANK) return false;
   out->buffer = buffer;
   for (uint32_t d = 0; d < rank; d++) out->read[d] = out->written[d] = tir_nothing();
-  lower_visit(ir, site, widen, &search);
+  lower_visit(ir, site, widen_by_access, &search);
+  for (tir_stmt s = site; s; s = tir_next(ir, s, site))
+    if (tir_is(ir, s, TIR_BLOCK)) widen_by_matches(ir, &search, s);
   return search.known;
 }
 

@@ -94,9 +94,56 @@ static bool check_one(struct tir *ir, void *context, const struct tir_conflict *
                     tir_buffer_name(ir, c->buffer), tir_block_name(ir, silent));
 }
 
+/* ---- Buffers that statements declare ---- */
+
+static bool loads_of(struct tir *ir, void *context, tir_expr e) {
+  return tir_uses_buffer(ir, e, *(tir_buffer *)context);
+}
+
+static bool uses_declared(struct tir *ir, tir_block block, tir_buffer buffer) {
+  for (tir_stmt s = block; s; s = tir_next(ir, s, block)) {
+    if (tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == buffer) return true;
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    const struct tir_block_record *r = tir_block_at(ir, s);
+    if (tir_has_region_of(ir, r->reads, buffer) || tir_has_region_of(ir, r->writes, buffer)) return true;
+    if (tir_any_own_expr(ir, s, loads_of, &buffer)) return true;
+  }
+  return false;
+}
+
+/* What the statement declares is in scope before `before`, or at the end of the loop or in the place of the block. */
+static bool is_in_scope(const struct tir *ir, tir_stmt declared, tir_stmt to, tir_stmt before) {
+  tir_stmt around = tir_stmt_at(ir, declared)->parent, place = before ? before : to;
+  if (around == to) return !before || tir_compare_position(ir, declared, before) < 0;
+  return tir_is_below(ir, place, around) && tir_compare_position(ir, declared, place) < 0;
+}
+
+static bool is_in_scope_there(const struct tir *ir, const struct tir_transfer *t, tir_stmt declared) {
+  if (t->to) return is_in_scope(ir, declared, t->to, t->before);
+  struct tir_span writes = tir_block_at(ir, t->block)->writes;
+  for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
+    for (uint32_t u = tir_buffer_at(ir, ir->regions.at[i].buffer)->readers; u; u = ir->uses.at[u].next)
+      if (!is_in_scope(ir, declared, ir->uses.at[u].block, TIR_NONE)) return false;
+  return true;
+}
+
+/* Views and allocations of the scope that the block uses stand before the new place, too. */
+static bool check_declared(struct tir *ir, const struct tir_transfer *t, ms_error *err) {
+  for (tir_stmt s = t->block; s != t->scope; s = tir_stmt_at(ir, s)->parent)
+    for (tir_stmt d = tir_stmt_at(ir, s)->prev; d; d = tir_stmt_at(ir, d)->prev) {
+      if (!tir_is(ir, d, TIR_ALLOC) && !tir_is(ir, d, TIR_DECLARE)) continue;
+      tir_buffer buffer = tir_stmt_at(ir, d)->alloc.buffer;
+      if (!is_in_scope_there(ir, t, d) && uses_declared(ir, t->block, buffer))
+        return tir_refuse(ir, err, MS_MOVE_NOT_IN_SCOPE, t->block, "block `%s` uses `%s`, which is not declared there",
+                          tir_block_name(ir, t->block), tir_buffer_name(ir, buffer));
+    }
+  return true;
+}
+
 bool tir_check_order(struct tir *ir, const struct tir_transfer *transfer, ms_error *err) {
   MS_CHECK(tir_is(ir, transfer->block, TIR_BLOCK) && tir_is(ir, transfer->scope, TIR_BLOCK));
   struct check check = {transfer, err};
+  if (!check_declared(ir, transfer, err)) return false;
   return tir_each_undeclared_conflict(ir, transfer->block, transfer->scope,
                                       &(struct tir_conflict_visitor){check_one, &check});
 }
