@@ -178,8 +178,9 @@ static void set_range(struct tir *ir, struct tir_cache_plan *plan, uint32_t i, s
   tir_expr last = tir_sub(ir, shape, tir_int(ir, type, 1));
   if (tir_at(ir, used.max)->hi > tir_at(ir, last)->lo) used.max = tir_make(ir, TIR_MIN, used.max, last);
   tir_expr extent = tir_interval_extent(ir, used);
-  if (tir_at(ir, extent)->hi >= tir_type_bounds(type).hi && tir_is_int(ir, shape)) /* it might wrap around */
-    extent = tir_make(ir, TIR_MIN, extent, shape);
+  int64_t largest = tir_type_bounds(type).hi, most = tir_at(ir, shape)->hi;
+  if (tir_at(ir, extent)->hi >= largest && most < largest) /* it might wrap around */
+    extent = tir_make(ir, TIR_MIN, extent, tir_int(ir, type, most));
   plan->ranges[2 * i] = used.min;
   plan->ranges[2 * i + 1] = extent;
 }
