@@ -333,9 +333,9 @@ static bool any_lets(const struct tir *ir, const tir_expr *ranges, uint32_t rank
   return false;
 }
 
-static bool any_loads(const struct tir *ir, const tir_expr *ranges, uint32_t rank) {
+static bool any_have(const struct tir *ir, const tir_expr *ranges, uint32_t rank, unsigned flags) {
   for (uint32_t i = 0; i < 2 * rank; i++)
-    if (tir_at(ir, ranges[i])->flags & TIR_HAS_LOAD) return true;
+    if (tir_at(ir, ranges[i])->flags & flags) return true;
   return false;
 }
 
@@ -373,7 +373,7 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
   }
   plan->predicate = tir_invariant_conditions(ir, predicate, vars, count);
   tir_region_upper_bound(ir, ranges, plan->rank, vars, count, predicate, used);
-  if (any_loads(ir, ranges, plan->rank)) /* bounds do not say where data put it */
+  if (any_have(ir, ranges, plan->rank, TIR_HAS_LOAD | TIR_HAS_CALL)) /* bounds do not say where these put it */
     plan->strided |= !tir_region_is_box(ir, ranges, plan->rank, vars, count, predicate, used);
   plan->bounded = is_bounded(ir, plan, predicate, ranges, vars, count, used);
   bool never = predicate && tir_at(ir, predicate)->hi == 0;
@@ -419,7 +419,7 @@ static bool depends_on_data(struct tir *ir, const struct tir_cache_plan *plan) {
 
 bool tir_settle_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_block writer, ms_error *err) {
   assert(!writer || tir_is(ir, writer, TIR_BLOCK));
-  if (any_loads(ir, plan->ranges, plan->rank) && depends_on_data(ir, plan))
+  if (any_have(ir, plan->ranges, plan->rank, TIR_HAS_LOAD) && depends_on_data(ir, plan))
     return tir_refuse(ir, err, MS_CACHE_STRIDED, writer ? writer : plan->scope,
                       "which elements of `%s` are used here depends on data", tir_buffer_name(ir, plan->buffer));
   if (writer && (plan->strided || plan->bounded))

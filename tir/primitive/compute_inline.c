@@ -87,6 +87,26 @@ static bool plan_body(struct tir *ir, tir_block block, struct plan *plan) {
   return plan_plain_indices(ir, block, store, plan) || plan_affine_indices(ir, block, store, plan);
 }
 
+/* The block declares a part of what the inlined one reads. */
+static bool declares_some_of(const struct tir *ir, tir_block around, tir_block inlined) {
+  struct tir_span reads = tir_block_at(ir, inlined)->reads;
+  for (uint32_t i = reads.first; i < reads.first + reads.count; i++)
+    if (tir_has_region_of(ir, tir_block_at(ir, around)->reads, ir->regions.at[i].buffer)) return true;
+  return false;
+}
+
+/* Blocks around readers would have to declare more than they do, if they declare some of it, but not the buffer. */
+static bool check_around_readers(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+  const struct tir_buffer_node *n = tir_buffer_at(ir, plan->buffer);
+  uint32_t lists[] = {n->readers, n->undeclared};
+  for (int k = 0; k < 2; k++)
+    for (uint32_t u = lists[k]; u; u = ir->uses.at[u].next)
+      for (tir_block b = tir_parent_block(ir, ir->uses.at[u].block); b && b != plan->scope; b = tir_parent_block(ir, b))
+        if (!tir_has_region_of(ir, tir_block_at(ir, b)->reads, plan->buffer) && declares_some_of(ir, b, block))
+          return tir_refuse_undeclared(ir, b, plan->buffer, err);
+  return true;
+}
+
 static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
   if (!tir_check_inlined_scope(ir, block, &plan->scope, err)) return false;
@@ -103,7 +123,8 @@ static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *
   struct tir_transfer to_readers = {.block = block, .scope = plan->scope};
   return tir_check_blocks_only(ir, plan->buffer, plan->scope, false, err) && tir_check_not_only_block(ir, block, err) &&
          tir_check_no_opaque_access(ir, plan->buffer, block, err) &&
-         tir_check_no_range_loads(ir, plan->buffer, TIR_NONE, err) && tir_check_order(ir, &to_readers, err);
+         tir_check_no_range_loads(ir, plan->buffer, TIR_NONE, err) && check_around_readers(ir, block, plan, err) &&
+         tir_check_order(ir, &to_readers, err);
 }
 
 static tir_expr value_at(struct tir *ir, void *context, const tir_expr *indices, uint32_t count) {

@@ -162,8 +162,18 @@ static void note_inner_block(struct accesses *a, tir_block inner) {
     tir_walk_expr(ir, tir_as(ir, inner, TIR_BLOCK)->block.predicate, note_load, a);
 }
 
+/* What the block's own regions load says where it reads and writes. */
+static void note_loads_of_regions(struct accesses *a, struct tir_span regions) {
+  const struct tir *ir = a->ir;
+  for (uint32_t i = regions.first; i < regions.first + regions.count; i++)
+    for (uint32_t k = 0; k < 2 * tir_buffer_at(ir, ir->regions.at[i].buffer)->rank; k++)
+      tir_walk_expr(ir, ir->operands.at[ir->regions.at[i].ranges + k], note_load, a);
+}
+
 static void find_accesses(struct tir *ir, tir_block block, struct accesses *out) {
   *out = (struct accesses){.ir = ir};
+  note_loads_of_regions(out, tir_block_at(ir, block)->reads);
+  note_loads_of_regions(out, tir_block_at(ir, block)->writes);
   struct tir_span matches = tir_block_at(ir, block)->matches;
   for (uint32_t i = matches.first; i < matches.first + matches.count && out->count < MOST_ON_STACK; i++)
     out->at[out->count++] = (struct access){ir->matches.at[i].source.buffer, 0, true};
