@@ -334,22 +334,31 @@ static struct tir_interval as_bound(struct tir *ir, const struct iterations *mad
   return bound;
 }
 
+/* A dimension of the only region of the buffer that the block declares to read or write, in that type. */
+static struct tir_interval declared_by(struct tir *ir, tir_block block, bool write, tir_buffer buffer, uint32_t d,
+                                       tir_type type) {
+  uint32_t at = tir_region_of(ir, tir_regions(ir, block, write), buffer)->ranges + 2 * d;
+  return tir_interval_of(ir, tir_cast(ir, type, ir->operands.at[at]), tir_cast(ir, type, ir->operands.at[at + 1]));
+}
+
 /* Cuts a dimension to what the block around declares of the buffer, where inner iterations run past that under a
- * guard. */
+ * guard, or it is not known how far. */
 static void cut_to_declared(struct tir *ir, tir_block around, bool write, tir_buffer buffer, uint32_t d,
                             const struct iterations *made, struct tir_interval *covered) {
-  struct tir_span regions = tir_regions(ir, around, write);
   if (!tir_scope_of(ir, around) || tir_buffer_at(ir, buffer)->user_annotated) return;
-  if (tir_count_regions_of(ir, regions, buffer) != 1) return;
-  if (covered->empty || !covered->min) return;
-  uint32_t at = tir_region_of(ir, regions, buffer)->ranges + 2 * d;
-  tir_type type = tir_type_of(ir, covered->min);
-  tir_expr min = tir_cast(ir, type, ir->operands.at[at]), extent = tir_cast(ir, type, ir->operands.at[at + 1]);
-  struct tir_interval declared = tir_interval_of(ir, min, extent);
-  if (tir_interval_covers(ir, declared, *covered) || tir_interval_covers(ir, declared, as_bound(ir, made, *covered)))
+  if (tir_count_regions_of(ir, tir_regions(ir, around, write), buffer) != 1) return;
+  if (covered->empty) return;
+  bool known = covered->min && covered->max;
+  tir_type type = tir_type_of(ir, known ? covered->min : ir->operands.at[tir_buffer_at(ir, buffer)->shape + d]);
+  struct tir_interval declared = declared_by(ir, around, write, buffer, d, type);
+  uint32_t written = write ? 0 : tir_count_regions_of(ir, tir_regions(ir, around, true), buffer);
+  if (written > 1) return;
+  if (written) /* what it wrote it may read */
+    declared = tir_interval_union(ir, declared, declared_by(ir, around, true, buffer, d, type));
+  if (known &&
+      (tir_interval_covers(ir, declared, *covered) || tir_interval_covers(ir, declared, as_bound(ir, made, *covered))))
     return;
-  if (!write && tir_has_region_of(ir, tir_regions(ir, around, true), buffer)) return; /* what it wrote it may read */
-  struct tir_interval both = tir_interval_intersect(ir, *covered, declared);
+  struct tir_interval both = known ? tir_interval_intersect(ir, *covered, declared) : declared;
   if (!both.empty) *covered = both;
 }
 

@@ -96,8 +96,22 @@ static void add(struct distance *d, tir_expr e, int64_t scale) {
     add_term(d, e, scale);
 }
 
+static bool is_in(const struct tir *ir, const void *predicate, tir_var v) {
+  return tir_uses_var(ir, *(const tir_expr *)predicate, v);
+}
+
+/* The block's predicate speaks of the variable, or of what the iteration is bound to: it leaves out some values. */
+static bool is_limited(const struct distance *d, tir_var x) {
+  const struct tir *ir = d->v->ir;
+  tir_block block = d->v->vars[x].iter_of;
+  if (!d->predicate) return false;
+  int at = block ? tir_iter_of(ir, block, x) : -1;
+  return tir_uses_var(ir, d->predicate, x) ||
+         (at >= 0 && tir_any_var(ir, tir_iters(ir, block)[at].binding, is_in, &d->predicate));
+}
+
 /* The extremes of the distance; *attained: some values of the variables give each. Not those of
- * a loop that the block's predicate speaks of, which a block may use beside its own: it leaves out some. */
+ * a loop or an iteration that the block's predicate limits. */
 static struct tir_bounds extremes(const struct distance *d, bool *attained) {
   assert(d->known && attained);
   const struct tir *ir = d->v->ir;
@@ -109,7 +123,7 @@ static struct tir_bounds extremes(const struct distance *d, bool *attained) {
     if (k == 0) continue;
     const struct tir_var_node *x = n->kind == TIR_VAR ? &ir->vars.at[n->ref] : NULL;
     bool box = x && x->min && tir_is_int(ir, x->min) && tir_is_int(ir, x->extent) && tir_at(ir, x->extent)->imm > 0;
-    *attained = *attained && box && !(d->predicate && tir_uses_var(ir, d->predicate, n->ref));
+    *attained = *attained && box && !is_limited(d, n->ref);
     b.lo = tir_sat_add(b.lo, tir_sat_mul(k, k > 0 ? n->lo : n->hi));
     b.hi = tir_sat_add(b.hi, tir_sat_mul(k, k > 0 ? n->hi : n->lo));
   }
