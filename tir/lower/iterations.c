@@ -35,7 +35,8 @@ static void widen(struct tir *ir, struct search *search, tir_stmt s, const tir_e
   tir_expr predicate = TIR_NONE;
   struct tir_interval now[TIR_MOST_RANK];
   uint32_t count = 0;
-  for (tir_stmt p = tir_stmt_at(ir, s)->parent; p != search->site; p = tir_stmt_at(ir, p)->parent) {
+  tir_stmt around = s == search->site ? s : tir_stmt_at(ir, s)->parent; /* the site's own range is in no loop of it */
+  for (tir_stmt p = around; p != search->site; p = tir_stmt_at(ir, p)->parent) {
     if (tir_is(ir, p, TIR_BLOCK) && !predicate && !writes) predicate = tir_as(ir, p, TIR_BLOCK)->block.predicate;
     if (!tir_is(ir, p, TIR_LOOP)) continue;
     if (count < MOST_LOOPS) inner[count] = tir_as(ir, p, TIR_LOOP)->loop.var;

@@ -339,6 +339,12 @@ static bool any_have(const struct tir *ir, const tir_expr *ranges, uint32_t rank
   return false;
 }
 
+/* Bounds in which relaxed loops are left, as of other loops' ranges: they mean nothing outside of these. */
+static bool follows(struct tir *ir, struct tir_interval used, const tir_var *vars, uint32_t count) {
+  return (used.min && tir_uses_any_var(ir, used.min, vars, count)) ||
+         (used.max && tir_uses_any_var(ir, used.max, vars, count));
+}
+
 void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_block block,
                              const struct tir_region *region, tir_expr nested) {
   assert(tir_is(ir, block, TIR_BLOCK));
@@ -378,7 +384,10 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
   plan->bounded = is_bounded(ir, plan, predicate, ranges, vars, count, used);
   bool never = predicate && tir_at(ir, predicate)->hi == 0;
   plan->left_out = never || !is_accessed(ir, plan, predicate, ranges, vars, count, used);
-  for (uint32_t i = 0; i < plan->rank; i++) set_range(ir, plan, i, used[i]);
+  for (uint32_t i = 0; i < plan->rank; i++) {
+    if (follows(ir, used[i], vars, count)) used[i] = tir_nothing(), plan->strided = true;
+    set_range(ir, plan, i, used[i]);
+  }
 }
 
 void tir_cache_region(struct tir *ir, struct tir_cache_plan *plan, const struct tir_region *region) {
