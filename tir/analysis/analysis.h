@@ -121,6 +121,9 @@ bool tir_takes_steps_once(struct tir *ir, const tir_expr *bindings, uint32_t cou
  * one-to-one in all is so in a part. A fused loop that was split is taken apart by quotient and remainder, which differ
  * in the whole of it only. False of more bindings or loops than TIR_MOST_STEPPED. */
 bool tir_block_takes_steps_once(struct tir *ir, tir_block block, const tir_loop *loops, uint32_t count);
+/* The same of the loops that its reduction iterations are bound to: where they take the first step again, the reduction
+ * starts over, and what was reduced until then is lost. */
+bool tir_block_reduces_once(struct tir *ir, tir_block block);
 /* No two instances are the same: the values are a one-to-one map of those of the variables that they use, which come to
  * stand first in `vars`. */
 bool tir_is_one_to_one(struct tir *ir, const tir_expr *values, uint32_t count, tir_var *vars, uint32_t var_count,

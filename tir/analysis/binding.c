@@ -198,6 +198,15 @@ bool tir_block_takes_steps_once(struct tir *ir, tir_block block, const tir_loop 
   return around <= TIR_MOST_STEPPED && tir_takes_steps_once(ir, bindings, iters.count, all, around, predicate);
 }
 
+bool tir_block_reduces_once(struct tir *ir, tir_block block) {
+  tir_loop all[TIR_MOST_STEPPED], reducing[TIR_MOST_STEPPED];
+  uint32_t around = tir_loops_of(ir, block, all, TIR_MOST_STEPPED), count = 0;
+  if (around > TIR_MOST_STEPPED) return false;
+  for (uint32_t i = 0; i < around; i++)
+    if (tir_loop_iter_kinds(ir, all[i], block) & ~(1u << TIR_SPATIAL)) reducing[count++] = all[i];
+  return tir_block_takes_steps_once(ir, block, reducing, count);
+}
+
 bool tir_is_one_to_one(struct tir *ir, const tir_expr *values, uint32_t count, tir_var *vars, uint32_t var_count,
                        tir_expr predicate) {
   uint32_t used = 0;

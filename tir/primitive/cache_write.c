@@ -31,8 +31,8 @@ static bool is_redirected(const struct tir *ir, const struct plan *plan, tir_blo
   return tir_is_below(ir, block, plan->cache.scope) && tir_is_cache_consumer(ir, block, plan->consumers, plan->count);
 }
 
-/* The scope's child that the block is, or is in, in its init too: what it reads is what the scope knows of. TIR_NONE: it
- * is neither. */
+/* The scope's child that the block is, or is in, in its init too: what it reads is what the scope knows of. TIR_NONE:
+ * it is neither. */
 static tir_block child_around(const struct tir *ir, tir_block scope, tir_block block) {
   while (block && tir_parent_block(ir, block) != scope) block = tir_parent_block(ir, block);
   return block;

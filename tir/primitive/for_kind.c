@@ -3,8 +3,8 @@
  * Requires: unroll: nothing. The others: every block below is complete or a reduction in the subtree (compact
  *           dataflow), the loop stands in the bindings of spatial iterations only, and no iteration of it uses what
  *           another writes. A loop bound to threadIdx may stand in reductions too: then the threads reduce together,
- *           and no other block in the loop uses what they reduce. Bind: a thread axis that exists, and has as many
- *           threads or blocks on every device.
+ *           no other block in the loop uses what they reduce, and no step is taken in two iterations. Bind: a thread
+ *           axis that exists, and has as many threads or blocks on every device.
  * After:    the loop has the new kind, and no other.
  * Forward:  nothing. */
 #include "tir/analysis/analysis.h"
@@ -43,6 +43,18 @@ static bool check(struct tir *ir, tir_loop loop, bool across_threads, const char
   }
   struct tir_new_order order = {.now = &loop, .count = 1, .what = what, .compact = true};
   return tir_check_iteration_order(ir, &order, err);
+}
+
+/* Each thread begins a part of what they reduce together: one iteration takes the reduction's first step. */
+static bool check_steps(struct tir *ir, tir_loop loop, ms_error *err) {
+  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop)) {
+    if (!tir_is(ir, s, TIR_BLOCK) || !(tir_loop_iter_kinds(ir, loop, s) & 2) || !tir_stmt_at(ir, s)->first[TIR_INIT])
+      continue;
+    if (!tir_block_reduces_once(ir, s))
+      return tir_refuse(ir, err, MS_REDUCTION_REPEATED, loop,
+                        "iterations of this loop and others take steps of block `%s` again", tir_block_name(ir, s));
+  }
+  return true;
 }
 
 /* What threads reduce together is there once all are done: no other block in the loop may use it. */
@@ -98,7 +110,7 @@ bool tir_bind(struct tir *ir, tir_loop loop, const char *thread, ms_error *err) 
                       (long long)tir_loop_extent(ir, loop), thread, (long long)tir_axis_limit(axis));
   bool reduces, across_threads = axis >= TIR_THREAD_X && axis <= TIR_THREAD_Z;
   if (!check(ir, loop, across_threads, "bound", &reduces, err)) return false;
-  if (reduces && !check_results_unused(ir, loop, err)) return false;
+  if (reduces && (!check_steps(ir, loop, err) || !check_results_unused(ir, loop, err))) return false;
   tir_symbol symbol = tir_symbol_of(ir, thread);
   edit(ir, loop, TIR_THREAD_BINDING, symbol);
   return true;

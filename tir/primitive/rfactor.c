@@ -7,7 +7,7 @@
  *           only loops stand around the block; below the outermost loop nothing else writes, undeclared or outside of
  *           blocks, what the block reads; no range that is kept depends on a loop that is not; the block writes what it
  *           reduces, and has no buffers of its own; no guard joins the loop to others that reduce, so that all bindings
- *           stay affine.
+ *           stay affine; no step is taken in two iterations of the loops.
  * After:    before the outermost loop, a copy of all loops with the block NAME_rf, which reduces into BUFFER.rf along
  *           an added axis. Its iterations are: the loop, spatial; then the old ones, but that a reduction bound to the
  *           loop gives way to one iteration for each other loop in its binding. Without a reduction left it has no
@@ -219,11 +219,18 @@ static bool check_reads(struct tir *ir, const struct plan *plan, ms_error *err) 
                                       &(struct tir_conflict_visitor){check_conflict, &reads});
 }
 
+static bool check_steps(struct tir *ir, const struct plan *plan, ms_error *err) {
+  return tir_block_reduces_once(ir, plan->block) ||
+         tir_refuse(ir, err, MS_REDUCTION_REPEATED, plan->loops[plan->at],
+                    "iterations of this loop and others take steps of block `%s` again",
+                    tir_block_name(ir, plan->block));
+}
+
 static bool check(struct tir *ir, tir_loop loop, int factor_axis, struct plan *plan, ms_error *err) {
   return check_whole(ir, loop, plan, err) && check_loops(ir, loop, plan, err) &&
          tir_find_free_reduction(ir, plan->block, &plan->reduction, err) && find_predicate(ir, plan, err) &&
          check_buffers(ir, factor_axis, plan, err) && check_affine(ir, plan, err) && check_reads(ir, plan, err) &&
-         tir_check_places_steady(ir, plan->block, plan->loops[0], err);
+         check_steps(ir, plan, err) && tir_check_places_steady(ir, plan->block, plan->loops[0], err);
 }
 
 /* ---- Edit ---- */

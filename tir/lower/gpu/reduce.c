@@ -103,6 +103,8 @@ static bool look_at(struct crossing *c) {
   if (!gather_loops(c) || (predicate && !split_predicate(c, predicate))) return false;
   c->everywhere = predicate;
   c->has_init = tir_stmt_at(ir, c->block)->first[TIR_INIT] != TIR_NONE;
+  if (c->has_init && !tir_block_reduces_once(ir, c->block))
+    return refuse(c, "iterations of loops take its steps again");
   if (c->has_init) return tir_find_free_reduction(ir, c->block, &c->reduction, c->low->err);
   if (!tir_find_sum(ir, c->block, &c->reduction)) return refuse(c, "it has no init, and is no sum");
   tir_type type = tir_buffer_at(ir, c->reduction.buffers[0])->type;
