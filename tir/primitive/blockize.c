@@ -97,17 +97,25 @@ static bool ranges_use(const struct tir *ir, const struct tir_blockize_plan *pla
   return false;
 }
 
-/* What is put into a block knows the loops around it by the block's iterations only. */
-static bool check_ranges(struct tir *ir, const struct tir_blockize_plan *plan, uint32_t loop_count, ms_error *err) {
-  for (uint32_t l = plan->inner_count; l < loop_count; l++) {
-    tir_var v = tir_as(ir, plan->loops[l], TIR_LOOP)->loop.var;
-    bool bound = false;
-    for (uint32_t i = 0; i < plan->iter_count && !bound; i++) bound = plan->parts[i].outer == tir_var_expr(ir, v);
-    if (!bound && ranges_use(ir, plan, v))
+/* A range uses the loop's variable, for which no iteration of the block stands. */
+static bool follows_loop(const struct tir *ir, const struct tir_blockize_plan *plan, tir_loop loop) {
+  tir_var v = tir_as(ir, loop, TIR_LOOP)->loop.var;
+  bool bound = false;
+  for (uint32_t i = 0; i < plan->iter_count && !bound; i++) {
+    const struct tir_expr_node *outer = tir_at(ir, plan->parts[i].outer);
+    bound = outer->kind == TIR_VAR && outer->ref == v;
+  }
+  return !bound && ranges_use(ir, plan, v);
+}
+
+/* What is put into a block knows the loops around it, those around conditions too, by the block's iterations only. */
+static bool check_ranges(struct tir *ir, const struct tir_blockize_plan *plan, ms_error *err) {
+  tir_stmt first = plan->inner_count ? plan->loops[plan->inner_count - 1] : plan->block;
+  for (tir_stmt s = tir_stmt_at(ir, first)->parent; s && !tir_is(ir, s, TIR_BLOCK); s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_LOOP) && follows_loop(ir, plan, s))
       return tir_refuse(ir, err, MS_LOOP_RANGE_DEPENDS, plan->block,
                         "a range around block `%s` depends on a loop that no iteration stands for",
                         tir_block_name(ir, plan->block));
-  }
   /* The outer block says what all inner iterations touch: it cannot, if their ranges follow loops inside it. */
   for (uint32_t l = 0; l < plan->inner_count; l++)
     for (uint32_t i = 0; i < plan->iter_count; i++)
@@ -231,7 +239,7 @@ bool tir_check_division(struct tir *ir, tir_block block, tir_stmt top, bool pres
     return tir_refuse(ir, err, MS_BLOCKIZE_NOT_DIVISIBLE, block,
                       "the bindings of block `%s` are not divided by the loops from here on",
                       tir_block_name(ir, block));
-  return check_inner(ir, plan, err) && check_ranges(ir, plan, count, err) && check_loads(ir, plan, err) &&
+  return check_inner(ir, plan, err) && check_ranges(ir, plan, err) && check_loads(ir, plan, err) &&
          check_init(ir, plan, err) && check_steps(ir, plan, err);
 }
 

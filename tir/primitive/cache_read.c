@@ -10,6 +10,7 @@
  *           cache. The copy is under the conditions that the writer as a whole is under.
  * Forward:  nothing dies. */
 #include "cache_stage.h"
+#include "tir/analysis/loads.h"
 
 struct plan {
   struct tir_cache_plan cache;
@@ -59,11 +60,22 @@ static bool is_only_reader(const struct tir *ir, tir_block block, const struct t
   return true;
 }
 
+/* Ranges, bindings or predicates below load the input, which no region says. */
+static bool is_loaded_at_places(struct tir *ir, tir_stmt top, tir_buffer buffer) {
+  for (tir_stmt s = ir->indirect ? tir_next(ir, top, top) : TIR_NONE; s; s = tir_next(ir, s, top))
+    if ((tir_is(ir, s, TIR_LOOP) || tir_is(ir, s, TIR_BLOCK)) && tir_scope_loads(ir, s, buffer, NULL, 0)) return true;
+  return false;
+}
+
 /* A condition inside the only block that reads the input narrows what is copied. */
 static void plan_input(struct tir *ir, struct plan *plan, tir_block block) {
   struct tir_cache_plan *cache = &plan->cache;
   cache->before = cache->first;
   cache->compact = true;
+  if (is_loaded_at_places(ir, cache->scope, cache->buffer)) {
+    tir_cache_whole(ir, cache);
+    return;
+  }
   struct tir_span reads = tir_block_at(ir, block)->reads, outer = tir_block_at(ir, cache->scope)->reads;
   if (tir_count_regions_of(ir, reads, cache->buffer) == 1 && is_only_reader(ir, block, cache)) {
     struct tir_region region = *tir_region_of(ir, reads, cache->buffer);
