@@ -7,10 +7,13 @@
  * those of which one iteration reads what another wrote. */
 #include "tir/analysis/analysis.h"
 #include "tir/arith/affine.h"
+#include "tir/arith/bounds.h"
 #include "tir/arith/linear.h"
 #include "tir/lower/lower.h"
 
 #include <stdlib.h>
+
+enum { MOST_LOOPS = 64 };
 
 static tir_stmt common_ancestor(const struct tir *ir, tir_stmt a, tir_stmt b) {
   if (!a) return b;
@@ -237,9 +240,26 @@ static void fix_strides(struct tir *ir, tir_buffer buffer) {
   if (!constant) b->strides = (struct tir_span){0, 0};
 }
 
+static bool is_no_shape(const struct tir *ir, const void *context, tir_var v) { return !is_of_shapes(ir, context, v); }
+
+/* The largest value of an extent in the block, in terms of shapes; TIR_NONE: it is not known. */
+static tir_expr largest_by_shapes(struct tir *ir, tir_block block, tir_expr extent) {
+  tir_var loops[MOST_LOOPS];
+  uint32_t count = 0;
+  for (tir_stmt s = tir_stmt_at(ir, block)->parent; s && count < MOST_LOOPS; s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_LOOP)) loops[count++] = tir_as(ir, s, TIR_LOOP)->loop.var;
+  tir_stmt inside = tir_stmt_at(ir, block)->first[TIR_BODY];
+  if (!inside || count == MOST_LOOPS) return TIR_NONE;
+  struct tir_interval all;
+  tir_expr ranges[] = {tir_over_loops(ir, inside, extent), tir_int(ir, tir_type_of(ir, extent), 1)};
+  tir_relax_region(ir, ranges, 1, loops, count, &all);
+  bool known = !all.empty && all.max && !(tir_at(ir, all.max)->flags & TIR_HAS_LOAD);
+  return known && !tir_any_var(ir, all.max, is_no_shape, NULL) ? all.max : TIR_NONE;
+}
+
 /* What is allocated has a size that does not change while the function runs: extents that vary with loops are taken at
  * their largest. */
-static void fix_shape(struct tir *ir, tir_buffer buffer) {
+static void fix_shape(struct tir *ir, tir_block block, tir_buffer buffer) {
   fix_strides(ir, buffer);
   struct tir_buffer_node b = *tir_buffer_at(ir, buffer);
   uint32_t first = 0;
@@ -249,7 +269,9 @@ static void fix_shape(struct tir *ir, tir_buffer buffer) {
     if (b.strides.count || tir_is_int(ir, extent) || most == INT64_MAX || tir_any_var(ir, extent, is_of_shapes, NULL))
       continue;
     if (!first) first = tir_add_operands(ir, ir->operands.at + b.shape, b.rank);
-    tir_expr largest = tir_int(ir, tir_type_of(ir, extent), most > 0 ? most : 1);
+    tir_type type = tir_type_of(ir, extent);
+    tir_expr largest = most < tir_type_bounds(type).hi ? TIR_NONE : largest_by_shapes(ir, block, extent);
+    if (!largest) largest = tir_int(ir, type, most > 0 ? most : 1);
     ir->operands.at[first + d] = largest;
   }
   if (first) tir_buffer_at(ir, buffer)->shape = first;
@@ -318,7 +340,7 @@ static void place(struct lowering *low, tir_block scope, tir_buffer buffer, cons
   assert(at == scope || tir_is_below(ir, at, scope));
   tir_stmt_at(ir, alloc)->alloc.buffer = buffer;
   tir_buffer_at(ir, buffer)->where = alloc;
-  fix_shape(ir, buffer);
+  fix_shape(ir, scope, buffer);
   tir_stmt first = first_use(&site, at);
   assert(first && "a use is below the place found for it");
   tir_insert_before(ir, first, alloc);
