@@ -72,11 +72,11 @@ static void plan_input(struct tir *ir, struct plan *plan, tir_block block) {
   struct tir_cache_plan *cache = &plan->cache;
   cache->before = cache->first;
   cache->compact = true;
-  if (is_loaded_at_places(ir, cache->scope, cache->buffer)) {
+  struct tir_span reads = tir_block_at(ir, block)->reads, outer = tir_block_at(ir, cache->scope)->reads;
+  if (!tir_has_region_of(ir, outer, cache->buffer) && is_loaded_at_places(ir, cache->scope, cache->buffer)) {
     tir_cache_whole(ir, cache);
     return;
   }
-  struct tir_span reads = tir_block_at(ir, block)->reads, outer = tir_block_at(ir, cache->scope)->reads;
   if (tir_count_regions_of(ir, reads, cache->buffer) == 1 && is_only_reader(ir, block, cache)) {
     struct tir_region region = *tir_region_of(ir, reads, cache->buffer);
     tir_expr nested = tir_nested_predicate(ir, block, cache->buffer, false);
@@ -89,6 +89,15 @@ static void plan_input(struct tir *ir, struct plan *plan, tir_block block) {
     tir_cache_region(ir, cache, tir_region_of(ir, outer, cache->buffer));
   else
     tir_cache_whole(ir, cache);
+}
+
+/* What the scope declares is what is copied in it: its places may load more. */
+static bool check_places(struct tir *ir, const struct tir_cache_plan *plan, ms_error *err) {
+  if (!tir_has_region_of(ir, tir_block_at(ir, plan->scope)->reads, plan->buffer)) return true;
+  return !is_loaded_at_places(ir, plan->scope, plan->buffer) ||
+         tir_refuse(ir, err, MS_ACCESS_UNDECLARED, plan->scope,
+                    "ranges or predicates in block `%s` load `%s`, of which it declares what blocks read",
+                    tir_block_name(ir, plan->scope), tir_buffer_name(ir, plan->buffer));
 }
 
 /* Every child of the scope that reads the buffer reads what is written before it. */
@@ -139,7 +148,8 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   if ((n->writers || n->undeclared) && !tir_check_declared_around(ir, plan->cache.buffer, plan->cache.scope, err))
     return false;
   if (plan->writer && !tir_check_writes_exact(ir, plan->writer, err)) return false;
-  if (!plan->writer && !tir_check_input_declared(ir, &plan->cache, true, err)) return false;
+  if (!plan->writer && (!tir_check_input_declared(ir, &plan->cache, true, err) || !check_places(ir, &plan->cache, err)))
+    return false;
   if (!plan->writer)
     plan_input(ir, plan, block);
   else if (!plan_written(ir, plan, err))
