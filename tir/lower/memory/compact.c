@@ -3,9 +3,10 @@
  * Requires: flat allocations. Gives: smaller allocations. Keeps: everything else. A dimension whose touched range is
  * not known, or no constant extent, stays whole; so does a buffer that views or pointers reach. Where a condition
  * holds around an access, what it says of its left side holds in the access's indices too: threads that share out
- * what does not divide touch no more than there is; where that gives no constant extent, as the last of tiles that do
- * not divide a result has none, it is left aside. Buffers that blocks match others on, which calls have pointers to,
- * shrink while there are blocks: what is matched is touched. Their rows are set apart as StorageAlign says. */
+ * what does not divide touch no more than there is; where that gives no constant extent, or a greater one than without,
+ * as of the last of tiles that do not divide a result, it is left aside. Buffers that blocks match others on, which
+ * calls have pointers to, shrink while there are blocks: what is matched is touched. Their rows are set apart as
+ * StorageAlign says. */
 #include "tir/analysis/analysis.h"
 #include "tir/arith/linear.h"
 #include "tir/lower/lower.h"
@@ -144,6 +145,12 @@ static void pad_rows(struct compaction *c, tir_block block, tir_expr *shape, uin
 
 /* ---- */
 
+/* Whether it needs no more room than the other, as far as is known, of a dimension of that size. */
+static bool needs_no_more(struct tir *ir, const struct tir_touched *t, const struct tir_touched *other, tir_expr size) {
+  if (t->whole || other->whole) return !t->whole;
+  return tir_touched_extent(ir, t, size) <= tir_touched_extent(ir, other, size);
+}
+
 static void compact_one(struct lowering *low, tir_stmt alloc, const struct lower_users *users) {
   struct tir *ir = low->ir;
   struct compaction c = {ir, tir_stmt_at(ir, alloc)->alloc.buffer, alloc, {{0}}, {{0}}};
@@ -158,7 +165,7 @@ static void compact_one(struct lowering *low, tir_stmt alloc, const struct lower
   for (uint32_t i = 0; i < rank; i++) {
     shape[i] = ir->operands.at[tir_buffer_at(ir, c.buffer)->shape + i];
     if (!c.touched[i].any) return;
-    if (c.touched[i].whole) c.touched[i] = c.unguarded[i];
+    if (!needs_no_more(ir, &c.touched[i], &c.unguarded[i], shape[i])) c.touched[i] = c.unguarded[i];
     int64_t extent = tir_touched_extent(ir, &c.touched[i], shape[i]);
     c.touched[i].whole |= tir_is_const(ir, shape[i], extent);
     assert(c.touched[i].whole || extent >= 0);
