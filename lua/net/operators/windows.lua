@@ -81,13 +81,17 @@ local function grouped_layout()
 end
 
 -- Convolutions of groups of several channels: the groups are a dimension of their own, so that every index is a sum of
--- products.
-local function convolve_groups(P, W, w, groups, element_x, element_w)
+-- products. shuffled: of so many parts of the channels the first of each is read first, then the second of each.
+local function convolve_groups(P, W, w, groups, shuffled, element_x, element_w)
   local each, out = W.shape[2], W.shape[1] // groups
   local Y = common.with_layout(grouped_layout(), reduce, {P.shape[1], groups, out, table.unpack(w.out)},
     {each, table.unpack(w.kernel)}, te.sum, function(i, r)
     local channel = i[2] * out + i[3]
-    local at, of, image = {i[1], i[2] * each + r[1]}, {channel, r[1]}, {i[1], channel}
+    local from = i[2] * each + r[1]
+    if shuffled > 1 then
+      from = te.floormod(from, shuffled) * (P.shape[2] // shuffled) + te.floordiv(from, shuffled)
+    end
+    local at, of, image = {i[1], from}, {channel, r[1]}, {i[1], channel}
     for d in ipairs(w.kernel) do
       at[d + 2], of[d + 2], image[d + 2] = place(w, d, i[d + 3], r[d + 1]), r[d + 1], i[d + 3]
     end
@@ -114,7 +118,7 @@ local function convolve(n, X, W, element_x, element_w, pad)
   end
   local w = window(n, size, kernel)
   if groups > 1 and W.shape[2] > 1 then
-    return convolve_groups(around(X, w, pad or zero(X.type)), W, w, groups, element_x, element_w)
+    return convolve_groups(around(X, w, pad or zero(X.type)), W, w, groups, n:int("shuffled", 1), element_x, element_w)
   end
   local P, each, shape = around(X, w, pad or zero(X.type)), W.shape[2], {X.shape[1], W.shape[1], table.unpack(w.out)}
   return reduce(shape, {each, table.unpack(kernel)}, te.sum, function(i, r)
@@ -139,6 +143,7 @@ function common.convolution(n, X, W)
   return with_bias(n, convolve(n, X, W, wide, wide), 3, X.type)
 end
 operators.Conv = function(n) return common.convolution(n, n:x(1), n:x(2)) end
+operators["msched.Conv"] = operators.Conv -- of shuffled channels (pass/shuffles.lua)
 
 -- Images whose channels stand last as those whose channels stand second, and back.
 function common.channels_second(n, X)

@@ -758,6 +758,56 @@ do
   end
 end
 
+-- Channels that are shuffled behind a convolution of groups are read so by the next one: what takes each channel by
+-- itself stands before the shuffle then, its weights in that order; else they stay shuffled where they are.
+do
+  local function shuffled(nodes, constants, split, perm, outputs)
+    local c = {w1 = some {12, 3, 1, 1}, parts = {"int64", {5}, split or {2, 4, 3, 5, 4}},
+               whole = {"int64", {4}, {2, 12, 5, 4}}}
+    local list = {{"Conv", {"x", "w1"}, {"c1"}, {group = 4}}, {"Reshape", {"c1", "parts"}, {"s1"}},
+                  {"Transpose", {"s1"}, {"s2"}, {perm = perm or {0, 2, 1, 3, 4}}},
+                  {"Reshape", {"s2", "whole"}, {"s"}}}
+    for name, x in pairs(constants) do c[name] = x end
+    return build({2, 12, 5, 4}, table.move(nodes, 1, #nodes, #list + 1, list), c, outputs)
+  end
+  local depthwise, bias = {"Conv", {"r", "w2", "b2"}, {"d"}, {group = 12, pads = {1, 1, 1, 1}}}, some {12}
+  local function unit(out, groups, tail)
+    local nodes = {{"Relu", {"s"}, {"r"}}, depthwise, {"MaxPool", {"d"}, {"p"}, {kernel_shape = {2, 2}}},
+                   {"Conv", {"p", "w3"}, {"y"}, {group = groups, pads = {0, 0, 1, 1}}}}
+    return shuffled(table.move(tail or {}, 1, #(tail or {}), #nodes + 1, nodes),
+                    {w2 = some {12, 1, 3, 3}, b2 = bias, w3 = some {out, 12 // groups, 2, 2}})
+  end
+  -- 12 channels in groups of 4, of 3 and of 6: parts of a group of 3 are not as long as one another
+  for _, groups_of in ipairs {4, 3, 2} do
+    groups("Identity, Conv Relu, Conv, MaxPool, Conv Identity", unit(12, groups_of))
+  end
+  local all = unit(5, 1)
+  groups("Identity, Conv Relu, Conv, MaxPool, Conv Identity", all)
+  groups("Identity, Conv Relu, Conv, MaxPool, Conv Identity", unit(8, 4), {no_tune = true, db = db})
+  local function stays(net)
+    check(net)
+    local ops = nodes_after(net)
+    assert(ops:find "^Conv Reshape Transpose Reshape", ops)
+  end
+  local last, w = {"Conv", {"s", "w"}, {"y"}, {group = 4}}, {w = some {8, 3, 1, 1}}
+  local direct = nodes_after(shuffled({{"Clip", {"s", "", "most"}, {"r"}}, {"Conv", {"r", "w"}, {"y"}, {group = 4}}},
+                                      {w = w.w, most = {"float32", {}, {0.5}}}))
+  assert(direct == "Conv Clip Conv", direct)
+  stays(shuffled({last}, w, {2, 4, 3, 4, 5}, {0, 2, 1, 4, 3})) -- other dimensions are swapped too
+  stays(shuffled({last}, w, {4, 2, 3, 5, 4}))
+  stays(shuffled({last, {"Neg", {"s"}, {"z"}}}, w, nil, nil, {"y", "z"})) -- another reads them
+  stays(shuffled({last}, w, nil, nil, {"y", "s"}))
+  stays(shuffled({{"Softmax", {"s"}, {"r"}, {axis = 1}}, {"Conv", {"r", "w"}, {"y"}, {group = 4}}}, w))
+  stays(shuffled({{"Add", {"s", "a"}, {"r"}}, {"Conv", {"r", "w"}, {"y"}, {group = 4}}},
+                 {w = w.w, a = some {12, 1, 1}}))
+  stays(shuffled({{"Conv", {"s", "w"}, {"y"}, {group = 12}}, {"Neg", {"y"}, {"z"}}}, {w = some {12, 1, 1, 1}}))
+  stays(shuffled({{"Conv", {"s", "w"}, {"m"}, {group = 12}}, {"Conv", {"m", "v"}, {"y"}, {group = 4}}},
+                 {w = some {24, 1, 1, 1}, v = some {8, 6, 1, 1}})) -- two channels of each
+  for _, options in ipairs {{fixed_order = true}, {target = "cuda -arch=sm_80"}} do
+    assert(ms.load "lua.net.passes".run(all, options):operators().Reshape == 2, "they stay")
+  end
+end
+
 -- Places in the arena: those of the plain way, which looks at all slots for each; none that live together overlap.
 do
   local memory = ms.load "lua.net.memory"
