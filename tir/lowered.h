@@ -19,6 +19,9 @@ enum tir_instruction {
   TIR_TDPBUSD,
   TIR_TDPBUUD,
   TIR_TILEZERO, /* a tile of zeros */
+  TIR_INTERLEAVE_2X32, /* sixteen columns of so many rows, a vector each row */
+  TIR_INTERLEAVE_3X32,
+  TIR_INTERLEAVE_4X32,
   TIR_INSTRUCTIONS
 };
 enum tir_instruction tir_instruction_of(const struct tir *ir, tir_stmt s); /* TIR_INSTRUCTIONS: it names none */

@@ -47,6 +47,9 @@ static const struct {
     [TIR_INTERLEAVE_2X16] = {"interleave_2x16", 6, {BASE, 2, 1, BASE, ANY, 1}},
     [TIR_INTERLEAVE_4X8_BY_64] = {"interleave_4x8_by_64", 6, {BASE, 4, 1, BASE, ANY, 1}},
     [TIR_INTERLEAVE_2X16_BY_32] = {"interleave_2x16_by_32", 6, {BASE, 2, 1, BASE, ANY, 1}},
+    [TIR_INTERLEAVE_2X32] = {"interleave_2x32", 6, {BASE, 2, 1, BASE, ANY, 1}},
+    [TIR_INTERLEAVE_3X32] = {"interleave_3x32", 6, {BASE, 3, 1, BASE, ANY, 1}},
+    [TIR_INTERLEAVE_4X32] = {"interleave_4x32", 6, {BASE, 4, 1, BASE, ANY, 1}},
 };
 
 const char *tir_instruction_name(enum tir_instruction which) {

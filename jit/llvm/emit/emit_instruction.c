@@ -234,6 +234,32 @@ static void emit_wide_interleaving(struct emit *e, const tir_expr *args, unsigne
     LLVMSetAlignment(LLVMBuildStore(e->builder, row[p], row_at(e, to, emit_int64(e, VECTOR_BITS / 8), p)), bits / 8);
 }
 
+/* B[j, p] = A[p, j], of 16 columns of a vector each: each vector of the result takes the lanes of one row after the
+ * other. */
+static void emit_interleaving_of_vectors(struct emit *e, const tir_expr *args, unsigned rows) {
+  enum { COLUMNS = 16, MOST_ROWS = 4, BITS = 32 };
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context);
+  LLVMValueRef to = emit_address_argument(e, args[0]), from = emit_address_argument(e, args[3]), row[MOST_ROWS];
+  LLVMValueRef stride = emit_stride_between(e, from, emit_address_argument(e, args[4])), order[COLUMNS];
+  LLVMValueRef bytes = emit_int64(e, COLUMNS * BITS / 8);
+  assert(rows >= 2 && rows <= MOST_ROWS);
+  for (unsigned p = 0; p < rows; p++) row[p] = load_vector(e, i32, COLUMNS, row_at(e, from, stride, p), BITS / 8);
+  for (unsigned v = 0; v < rows; v++) {
+    LLVMValueRef made = row[0];
+    for (unsigned p = 1; p < rows; p++) {
+      for (unsigned lane = 0; lane < COLUMNS; lane++) {
+        unsigned at = v * COLUMNS + lane, first = p == 1 ? at / rows : lane; /* rows before this one are in place */
+        order[lane] = LLVMConstInt(i32, at % rows == p ? COLUMNS + at / rows : first, false);
+      }
+      made = LLVMBuildShuffleVector(e->builder, made, row[p], LLVMConstVector(order, COLUMNS), "");
+    }
+    LLVMSetAlignment(LLVMBuildStore(e->builder, made, row_at(e, to, bytes, v)), BITS / 8);
+  }
+}
+
+static void emit_interleave_2x32(struct emit *e, const tir_expr *args) { emit_interleaving_of_vectors(e, args, 2); }
+static void emit_interleave_3x32(struct emit *e, const tir_expr *args) { emit_interleaving_of_vectors(e, args, 3); }
+static void emit_interleave_4x32(struct emit *e, const tir_expr *args) { emit_interleaving_of_vectors(e, args, 4); }
 static void emit_interleave_4x8(struct emit *e, const tir_expr *args) { emit_interleaving(e, args, 4, 8); }
 static void emit_interleave_2x16(struct emit *e, const tir_expr *args) { emit_interleaving(e, args, 2, 16); }
 static void emit_interleave_4x8_by_64(struct emit *e, const tir_expr *args) { emit_wide_interleaving(e, args, 4, 8); }
@@ -254,7 +280,9 @@ static unsigned transpositions(const struct jit_target *t) {
 unsigned jit_instructions(const struct jit_target *t) {
   unsigned wide = t->vector_bits >= 512;
   bool bytes = t->dots & TIR_DOTS_OF_BYTES && !jit_dots_by_pairs(t), bfloats = t->dots >> TIR_DOT_BFLOATS & 1;
-  return transpositions(t) | (bytes ? 1u << TIR_INTERLEAVE_4X8 | wide << TIR_INTERLEAVE_4X8_BY_64 : 0) |
+  unsigned words = 1u << TIR_INTERLEAVE_2X32 | 1u << TIR_INTERLEAVE_3X32 | 1u << TIR_INTERLEAVE_4X32;
+  return transpositions(t) | (t->vector_bits >= 256 ? words : 0) |
+         (bytes ? 1u << TIR_INTERLEAVE_4X8 | wide << TIR_INTERLEAVE_4X8_BY_64 : 0) |
          (bfloats ? 1u << TIR_INTERLEAVE_2X16 | wide << TIR_INTERLEAVE_2X16_BY_32 : 0) |
          (t->avx512_vnni && t->vector_bits >= 512 ? 1u << TIR_VPDPBUSD : 0) |
          (t->amx_int8 ? 1u << TIR_TDPBSSD | 1u << TIR_TDPBSUD | 1u << TIR_TDPBUSD | 1u << TIR_TDPBUUD : 0) |
@@ -267,7 +295,10 @@ bool emit_instruction(struct emit *e, tir_stmt attr) {
                                                            [TIR_INTERLEAVE_4X8] = emit_interleave_4x8,
                                                            [TIR_INTERLEAVE_2X16] = emit_interleave_2x16,
                                                            [TIR_INTERLEAVE_4X8_BY_64] = emit_interleave_4x8_by_64,
-                                                           [TIR_INTERLEAVE_2X16_BY_32] = emit_interleave_2x16_by_32};
+                                                           [TIR_INTERLEAVE_2X16_BY_32] = emit_interleave_2x16_by_32,
+                                                           [TIR_INTERLEAVE_2X32] = emit_interleave_2x32,
+                                                           [TIR_INTERLEAVE_3X32] = emit_interleave_3x32,
+                                                           [TIR_INTERLEAVE_4X32] = emit_interleave_4x32};
   enum tir_instruction which = tir_instruction_of(e->ir, attr);
   if (which == TIR_INSTRUCTIONS) return false;
   const tir_expr *args = tir_operands(e->ir, tir_at(e->ir, tir_as(e->ir, attr, TIR_ATTR)->attr.value)->operands);

@@ -7,7 +7,8 @@
  * Requires: no blocks; conditions that can be cut off are. Gives: instructions around whole squares of two loops that
  * are the innermost and hold one store, where the target has such; what the squares leave over is in loops of its own.
  * Keeps: what is stored, in another order: no element is stored twice in the two loops, or read from what is written.
- * A copy that puts neighbours of few rows side by side, as dot products take them (dots.c), goes piece by piece, too:
+ * A copy that puts neighbours of few rows side by side, as dot products take them (dots.c), or as an image of few
+ * channels has them last, goes piece by piece, too:
  *
  *   for i in 64: for p in 4: B[i, p] = A[p, i]     becomes     for i in 4: T.attr(0, "instruction",
  *       T.interleave_4x8(B[…], …, A[…], …)): for ii in 16: for p in 4: B[16 i + ii, p] = A[p, 16 i + ii]
@@ -201,8 +202,11 @@ static int64_t columns_of(enum tir_instruction by) {
   return by == TIR_INTERLEAVE_2X16_BY_32 ? VECTOR_BITS / 16 : INTERLEAVED;
 }
 
-/* By what a loop over so many columns is interleaved: by wide pieces where these leave nothing over. */
-static enum tir_instruction interleaving_for(const struct lowering *low, int bits, int64_t columns) {
+/* By what a loop over so many columns of so many rows is interleaved: by wide pieces where these leave nothing over;
+ * TIR_INSTRUCTIONS: there is none. */
+static enum tir_instruction interleaving_for(const struct lowering *low, int bits, int64_t rows, int64_t columns) {
+  if (bits == 32 && rows >= 2 && rows <= 4) return (enum tir_instruction)(TIR_INTERLEAVE_2X32 + rows - 2);
+  if ((bits != 8 && bits != 16) || rows != 32 / bits) return TIR_INSTRUCTIONS;
   enum tir_instruction wide = bits == 8 ? TIR_INTERLEAVE_4X8_BY_64 : TIR_INTERLEAVE_2X16_BY_32;
   bool offered = low->options && low->options->instructions >> wide & 1;
   if (offered && columns % columns_of(wide) == 0) return wide;
@@ -225,10 +229,10 @@ static bool moves_in(struct tir *ir, const tir_expr *indices, uint32_t rank, uin
 static bool find_interleaving(const struct lowering *low, tir_stmt store, struct copy *out) {
   struct tir *ir = low->ir;
   struct element e;
-  if (!read_element(low, store, &e) || (e.bits != 8 && e.bits != 16)) return false;
-  enum tir_instruction by = interleaving_for(low, e.bits, tir_loop_extent(ir, e.outer));
+  if (!read_element(low, store, &e)) return false;
   int64_t side = tir_loop_extent(ir, e.inner);
-  if (side != 32 / e.bits || !(low->options && low->options->instructions >> by & 1)) return false;
+  enum tir_instruction by = interleaving_for(low, e.bits, side, tir_loop_extent(ir, e.outer));
+  if (by == TIR_INSTRUCTIONS || !(low->options && low->options->instructions >> by & 1)) return false;
   tir_expr row = ir->operands.at[tir_buffer_at(ir, e.to)->shape + e.rank - 1];
   tir_var column = var_of(ir, e.outer), neighbour = var_of(ir, e.inner);
   *out = (struct copy){e.outer, e.inner, store, by};
