@@ -1,5 +1,6 @@
 -- Trees of ai.onnx.ml: ensembles whose leaves are added up. Of each row and tree a node is kept, that goes to its child
 -- as often as the deepest tree has levels: one loop, so that deep trees are no longer functions than shallow ones.
+-- Leaves stand behind all other nodes: one that is reached stays, and nothing is read for it.
 local ms = msched
 local te, common = ms.te, ms.load "lua.net.common"
 local scores = ms.load "lua.net.operators.scores"
@@ -37,35 +38,51 @@ local function depth_of(n, t)
   return deepest
 end
 
--- The nodes of all trees as lists: {feature, value, yes, no, mode, missing, roots, depth, place}; the children are
--- places from 0 on, a leaf's its own. place[tree][node]: where a node stands.
+-- The places of nodes in lists in which leaves stand behind all others, from 0 on, and the place of the first leaf.
+local function places_of(modes)
+  local places, inner, leaf = {}, 0, 0
+  for _, name in ipairs(modes) do leaf = leaf + (name == "LEAF" and 0 or 1) end
+  local first = leaf
+  for k, name in ipairs(modes) do
+    if name == "LEAF" then places[k], leaf = leaf, leaf + 1
+    else places[k], inner = inner, inner + 1 end
+  end
+  return places, first
+end
+
+-- The nodes of all trees as lists: {feature, value, yes, no, mode, missing, roots, depth, place, first}; the children
+-- are places from 0 on, a leaf's its own. place[tree][node]: where a node stands; first: where the leaves begin.
 local function trees_of(n)
   local trees, nodes, modes = n:ints "nodes_treeids", n:ints "nodes_nodeids", n:texts "nodes_modes"
   local feature, value = n:ints "nodes_featureids", n:floats "nodes_values"
   local yes, no, missing = n:ints "nodes_truenodeids", n:ints "nodes_falsenodeids",
     n:ints("nodes_missing_value_tracks_true", {})
-  local t = {feature = feature, value = value, yes = {}, no = {}, mode = {}, missing = missing, roots = {}, place = {}}
+  local t = {feature = {}, value = {}, yes = {}, no = {}, mode = {}, missing = {}, roots = {}, place = {}}
   for _, list in ipairs {nodes, modes, feature, value, yes, no} do
     if #list ~= #trees then n:fail("lists of %d and of %d nodes", #trees, #list) end
   end
   if #missing ~= 0 and #missing ~= #trees or #trees == 0 then n:fail("lists of %d and %d nodes", #trees, #missing) end
+  local places
+  places, t.first = places_of(modes)
   for k, tree in ipairs(trees) do
     local own = t.place[tree]
     if not own then
       own = {}
-      t.place[tree], t.roots[#t.roots + 1] = own, k - 1
+      t.place[tree], t.roots[#t.roots + 1] = own, places[k]
     end
     if own[nodes[k]] then n:fail("node %d of tree %d is there twice", nodes[k], tree) end
-    own[nodes[k]] = k - 1
+    own[nodes[k]] = places[k]
   end
-  local known = {}
+  local known, from = {}, {} -- from: whose place a place is
   for k, name in ipairs(MODES) do known[name] = k end
-  for k, tree in ipairs(trees) do
-    local own, leaf = t.place[tree], modes[k] == "LEAF"
+  for k, place in ipairs(places) do from[place + 1] = k end
+  for at, k in ipairs(from) do
+    local own, leaf = t.place[trees[k]], modes[k] == "LEAF"
     if not leaf and not known[modes[k]] then n:fail("mode `%s` is not known", modes[k]) end
-    t.mode[k] = leaf and 0 or known[modes[k]]
-    t.yes[k], t.no[k] = leaf and k - 1 or own[yes[k]], leaf and k - 1 or own[no[k]]
-    if not t.yes[k] or not t.no[k] then n:fail("node %d of tree %d has a branch to no node", nodes[k], tree) end
+    t.mode[at], t.feature[at], t.value[at], t.missing[at] = leaf and 0 or known[modes[k]], feature[k], value[k],
+      missing[k]
+    t.yes[at], t.no[at] = leaf and at - 1 or own[yes[k]], leaf and at - 1 or own[no[k]]
+    if not t.yes[at] or not t.no[at] then n:fail("node %d of tree %d has a branch to no node", nodes[k], trees[k]) end
   end
   t.depth = depth_of(n, t)
   return t
@@ -103,7 +120,7 @@ local function leaves_of(n, t)
       is = is and te.any(is, own) or own
     end
     if missing then is = te.any(is, te.all(te.ne(x, x), te.ne(missing[{k}], 0))) end
-    return te.select(is, yes[{k}], no[{k}])
+    return te.if_then_else(te.lt(node, t.first), te.select(is, yes[{k}], no[{k}]), node)
   end
   local walk = te.reducer(function(node, first) return below(te.select(te.lt(node, 0), first, node)) end,
                           function() return te.const(-1, "int32") end, "walk")

@@ -625,6 +625,12 @@ local function list_of(many)
 end
 ml("TreeEnsembleRegressor", {f32({4, 1}, {299, 0, 7.5, 150})}, {f32({4, 1}, {599.5, 1.5, 600.5, 301.5})}, list_of(300))
 ml("TreeEnsembleRegressor", {f32({2, 1}, {1, 2})}, {f32({2, 1}, {0.5, 0.5})}, list_of(0))
+-- A leaf that is reached stays: nothing is read for it on the levels below.
+do
+  local net = read(model("ai.onnx.ml.TreeEnsembleRegressor", {f32({1, 1}, {0})}, 1, list_of(3)))
+  local text = net:plan({written = true}).prepared.functions[1].func:script()
+  assert(text:find "T.if_then_else%(T.Select%([^?]-< 3, T.Select%(", text)
+end
 -- A tree of each result, or none.
 ml("TreeEnsembleRegressor", {f32({2, 1}, {1, nan})}, {f32({2, 3}, {10, 0.5, 0, 10, 0.5, 0})},
    trees_with("target", {0, 0, 1}, {n_targets = 3}))
