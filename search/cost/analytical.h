@@ -48,6 +48,7 @@ struct model_access {
   uint32_t near;                                           /* of what is passed: loops around all nests that touch it */
   uint32_t copy; /* 1 + the first other nest that fills the buffer; 0: none does */
   double bytes;  /* of an element */
+  bool widened;  /* of a CPU: vectors of it are widened once they are loaded */
   uint32_t rank;
   int64_t extents[MODEL_RANK];
   double moves[MODEL_RANK][MODEL_ITERS]; /* elements along each dimension when an iteration variable rises by one */

@@ -254,6 +254,51 @@ static double taps_of(const struct search_machine *m, const struct model_shape *
   return model_taps(s, a, t->first, held ? s->vector : t->first);
 }
 
+/* The outermost of the loops that reduce around a register tile and are unrolled with it: what they read again of a
+ * window stays in registers, and what they ask is known (tir/lower/loop/unroll.c). The tile's first loop: none are. */
+static uint32_t unrolled_begin(const struct candidate *c, const struct model_shape *s, const struct tile *t) {
+  enum { FEW_STEPS = 32 }; /* that are unrolled without being asked */
+  const struct model_nest *nest = s->nest;
+  uint32_t unroll = c->estimator->unroll, begin = t->first;
+  double most = model_larger(unroll ? c->numbers[unroll] : 0, FEW_STEPS), steps = t->rows * t->vectors;
+  if (!nest->promoted || !t->reduces || !t->unrolled) return t->first;
+  for (uint32_t i = t->first; i-- > 0 && (nest->loops[i].reduces || s->trips[i] <= 1);) {
+    steps *= s->trips[i];
+    if (steps > most) break;
+    if (s->trips[i] > 1) begin = i;
+  }
+  return begin;
+}
+
+/* Elements that an access touches in the loops from `at` on. */
+static double elements_of(const struct model_shape *s, const struct model_access *a, uint32_t at) {
+  double all = 1;
+  for (uint32_t d = 0; d < a->rank; d++) all *= model_width(a, s->tiles[at], d);
+  return all;
+}
+
+/* Whether vectors of an access are loaded as they lie: a loop that is vectorized moves it by one element. */
+static bool is_loaded_in_vectors(const struct model_shape *s, const struct model_access *a) {
+  const struct model_nest *nest = s->nest;
+  for (uint32_t i = s->vector; i < loops_of(nest); i++)
+    for (uint32_t k = 0; k < nest->iter_count; k++)
+      if (nest->loops[i].iters == 1u << k && a->steps[k] == 1 && !a->quotients[k] && !a->remainders[k]) return true;
+  return false;
+}
+
+/* The part of what an access loads at each step that is not there from a step before, in unrolled loops that move a
+ * window over it: registers hold what the innermost one of them reads. A broadcast is an operand in memory each time.
+ */
+static double window_part(const struct search_machine *m, const struct model_shape *s, const struct model_access *a,
+                          const struct tile *t, uint32_t begin) {
+  uint32_t last = t->first;
+  while (last > begin && s->trips[last - 1] <= 1) last--;
+  if (last == begin || a->written || !t->held || !is_loaded_in_vectors(s, a)) return 1;
+  double one = elements_of(s, a, t->first), held = elements_of(s, a, last - 1) * 8 * s->nest->accesses[0].bytes;
+  if (t->rows * t->vectors + held / m->vector_bits + 1 > m->registers) return 1;
+  return model_lesser(1, elements_of(s, a, begin) / (one * model_product(s, begin, t->first)));
+}
+
 /* The part of the vectors that run past the end of what they compute, and so stand under a condition. */
 static double guarded_part(const struct model_shape *s) {
   const struct model_nest *nest = s->nest;
@@ -283,6 +328,23 @@ static double undecided_part(const struct model_shape *s, uint32_t first) {
     if (!nest->iters[k].reduces && inside > 1) decided *= 1 - model_lesser(1, 2 / tiles);
   }
   return 1 - decided;
+}
+
+/* Of the rows of an undecided tile the part with steps on both sides, which alone ask: rows are unrolled, so that each
+ * has conditions of its own, and those of most hold. A row that is divided has a failing step at least. Rows that go
+ * on from line to line all ask; none do where the innermost steps that decide are unrolled from `begin` on. */
+static double divided_part(const struct model_shape *s, uint32_t first, uint32_t begin) {
+  const struct model_nest *nest = s->nest;
+  double steps = 1;
+  if (!nest->promoted) return 1;
+  for (uint32_t i = nest->loop_count; i-- > 0;) {
+    bool alone = !(nest->loops[i].iters & (nest->loops[i].iters - 1));
+    if (s->trips[i] <= 1 || !(nest->loops[i].iters & nest->decides)) continue;
+    if (i >= first && !alone) return 1;
+    if (nest->loops[i].reduces && steps == 1 && i >= begin) return 0;
+    if (nest->loops[i].reduces) steps *= s->trips[i];
+  }
+  return model_lesser(1, (1 - nest->inside) * steps);
 }
 
 /* Whether a sum leaves out the zeros of a padding (tir/lower/loop/zeros.c): no loop of the tile mixes what the
@@ -388,18 +450,24 @@ static double arithmetic_cycles(const struct candidate *c, const struct model_sh
   if (nest->tile_products > 0) return tile_cycles(s);
   if (nest->tile_copy) return model_product(s, 0, nest->loop_count) * tile_copy_cycles(m, nest);
   struct tile t = tile_of(c, s);
-  double loads = 0, stores = 0, results = t.rows * t.vectors;
-  for (uint32_t a = 0; a < nest->access_count; a++)
-    *(nest->accesses[a].written ? &stores : &loads) +=
-        vectors_of(m, s, &nest->accesses[a], &t) * taps_of(m, s, &nest->accesses[a], &t);
+  double loads = 0, stores = 0, widened = 0, results = t.rows * t.vectors;
+  uint32_t begin = unrolled_begin(c, s, &t);
+  for (uint32_t a = 0; a < nest->access_count; a++) {
+    const struct model_access *access = &nest->accesses[a];
+    double vectors = vectors_of(m, s, access, &t) * taps_of(m, s, access, &t) * window_part(m, s, access, &t, begin);
+    *(access->written ? &stores : &loads) += vectors;
+    if (access->widened) widened += vectors * (is_loaded_in_vectors(s, access) ? 1 : 2); /* and broadcast */
+  }
   double each = nest->simple / m->multiply_adds + nest->calls * m->call + nest->divisions * m->division;
   if (!t.reduces && is_lane_by_lane(s)) /* a reduction's are decided outside of it */
     each += nest->branches * m->branch * m->vector_bits / (8 * nest->accesses[0].bytes);
-  double step = model_larger(results * each, (loads + (t.held ? 0 : t.reduces ? 2 * stores : stores)) / m->loads);
+  if (!t.held) loads += t.reduces ? 2 * stores : stores;
+  double step = model_larger(results * each + widened / m->multiply_adds, loads / m->loads);
   if (nest->tensorized) step /= PRODUCTS_OF_INTRINSIC;
   if (t.reduces && !nest->tensorized) step = model_larger(step, t.held ? m->latency : m->latency + m->reload);
   bool skip = t.reduces && skips(s);
-  step *= 1 + model_larger(guarded_part(s), t.reduces && !skip ? undecided_part(s, t.first) : 0) * (m->guarded - 1);
+  double undecided = t.reduces && !skip ? undecided_part(s, t.first) * divided_part(s, t.first, begin) : 0;
+  step *= 1 + model_larger(guarded_part(s), undecided) * (m->guarded - 1);
   step += m->iteration * (t.unrolled ? 1 : 1 + t.rows);
   double enter = t.held ? (begins_in_registers(c, s, &t) && !skip ? 1 : 2) * results / m->loads + m->latency : 0;
   if (s->summed > 1) enter += (results + m->latency) * log2(s->summed); /* its lanes are added up, side by side */

@@ -368,7 +368,7 @@ static void count_operation(struct walk *w, tir_expr e) {
   case TIR_MIN:
   case TIR_MAX:
   case TIR_SELECT: nest->simple++; break;
-  case TIR_CAST: nest->simple += widens(w->reading, n); break;
+  case TIR_CAST: nest->simple += widens(w->reading, n); break; /* of what is computed; of a load, see read_widened */
   case TIR_DIV: nest->divisions++; break;
   case TIR_CALL:
     if (is_choice(ir, e))
@@ -392,10 +392,26 @@ static void read_bound(struct walk *w, tir_var var) {
       tir_walk_expr(ir, tir_as(ir, s, TIR_BIND)->bind.value, read_load, w);
 }
 
+/* Reads a load that a CPU widens, or one that a condition guards: as often as it is loaded, not for each result. */
+static bool read_widened(struct walk *w, tir_expr cast) {
+  struct tir *ir = w->reading->made->ir;
+  struct model_nest *nest = w->nest;
+  tir_expr from = tir_at(ir, cast)->a;
+  if (!widens(w->reading, tir_at(ir, cast))) return false;
+  tir_expr load = is_choice(ir, from) ? tir_operands(ir, tir_at(ir, from)->operands)[1] : from;
+  if (tir_at(ir, load)->kind != TIR_LOAD) return false;
+  tir_buffer buffer = tir_at(ir, load)->ref;
+  tir_walk_expr(ir, from, read_load, w);
+  for (uint32_t i = 0; i < nest->access_count; i++)
+    if (nest->accesses[i].buffer == buffer) nest->accesses[i].widened = true;
+  return true;
+}
+
 static bool read_load(void *data, tir_expr e) {
   struct walk *w = data;
   struct tir *ir = w->reading->made->ir;
   const struct tir_expr_node n = *tir_at(ir, e);
+  if (n.kind == TIR_CAST && read_widened(w, e)) return false;
   if (n.kind == TIR_VAR && w->reading->estimator->machine.gpu.sms > 0) read_bound(w, n.ref);
   if (n.kind != TIR_LOAD) {
     count_operation(w, e);
@@ -599,7 +615,9 @@ static void read_dots(const struct reading *r, struct model_nest *nest, tir_bloc
     nest->tile_rows = atof(intrinsic + 4);
     nest->tile_products = nest->tile_rows * MODEL_TILE_SIDE * MODEL_TILE_SIDE * width;
   }
-  if (nest->dots || nest->tensorized) nest->simple = 1;
+  bool multiplies = nest->dots || nest->tensorized;
+  if (multiplies) nest->simple = 1;
+  for (uint32_t a = 0; a < nest->access_count && multiplies; a++) nest->accesses[a].widened = false;
   if (nest->dots && !nest->tensorized && width == 2) nest->simple = r->estimator->machine.bfloats;
 }
 
@@ -660,6 +678,8 @@ static void find_constants(struct reading *r) {
 /* Whether the nest writes, and computes nothing, what products of tiles or dot products read. */
 static bool is_tile_copy(const struct search_estimator *d, const struct model_nest *nest) {
   if (nest->simple > 0 || nest->calls > 0 || nest->divisions > 0 || !nest->access_count) return false;
+  for (uint32_t a = 0; a < nest->access_count; a++)
+    if (nest->accesses[a].widened) return false;
   for (uint32_t k = 0; k < d->nest_count; k++) {
     bool reads = d->nests[k].tile_products > 0 || d->nests[k].dots;
     for (uint32_t a = 0; a < d->nests[k].access_count && reads; a++)

@@ -61,25 +61,34 @@ local whole, parts = blocked(4096)
 assert(parts < 0.8 * whole, string.format("in blocks %g, without %g", parts, whole))
 
 
--- Where padding is inlined, tiles at its ends are dearer: of two tiles in a row both, of four two.
-local function filtered(size, pad, columns)
-  local D, W = te.placeholder({1, size, size, 64}, "float32", "D"), te.placeholder({3, 3, 64}, "float32", "W")
+-- Where padding is inlined, tiles at its ends are dearer: of two tiles in a row both, of four two. Where the steps of a
+-- window are unrolled, what they ask is known, and what they read again is there; vectors of it are widened once.
+local function filtered(size, pad, columns, unroll, dtype)
+  local D, W = te.placeholder({1, size, size, 64}, dtype or "float32", "D"),
+    te.placeholder({3, 3, 64}, dtype or "float32", "W")
   local func = te.func("filter", {D, W, ms.ops.depthwise_conv2d(D, W, {pad = pad})})
   local sch = ms.schedule(func)
   if pad > 0 then sch:compute_inline(sch:get_sblock "pad") end
-  local names = sch:block_names()
-  local block = sch:get_sblock(names[#names])
+  local block = sch:get_sblock(sch:reduction_blocks()[1])
   local n, h, w, c, rh, rw = sch:get_loops(block)
   local w0, w1 = sch:split(w, {ms.rest, columns})
-  local c0, c1 = sch:split(c, {ms.rest, 16})
+  local c0, c1 = sch:split(c, {ms.rest, 32})
   sch:reorder {n, h, c0, w0, rh, rw, w1, c1}
   sch:annotate(block, "msched.register_tile", 1)
   sch:annotate(sch:get_sblock "root", "meta_schedule.vectorize", 64)
+  sch:annotate(sch:get_sblock "root", "meta_schedule.unroll_explicit", unroll or 0)
   return (ms.estimate(func, sch.trace, machine))
 end
-assert(filtered(32, 1, 16) > 1.25 * filtered(32, 1, 8), "both ends are as cheap as what lies between them")
-assert(filtered(34, 0, 16) < 1.1 * filtered(34, 0, 8), "without padding there are no ends")
-
+local function ends(...) return filtered(24, 1, ...) / filtered(26, 0, ...) end -- padded, to an image as large
+assert(ends(12) > 1.25 * ends(6), "both ends are as cheap as what lies between them")
+assert(filtered(26, 0, 12) < 1.1 * filtered(26, 0, 6), "without padding there are no ends")
+assert(ends(12) < 2, "rows ask that are not divided")
+assert(ends(12, 512) < 1.1, "what unrolled steps ask is not known")
+assert(filtered(26, 0, 6, 512) < 0.95 * filtered(26, 0, 6), "a window is read again")
+assert(filtered(26, 0, 12, 512) > 0.99 * filtered(26, 0, 12), "registers hold a window beside twice twelve results")
+local halves, singles = filtered(26, 0, 6, 512, "bfloat16"), filtered(26, 0, 6, 512)
+assert(halves < 1.4 * singles, "each product widens both of its factors")
+assert(halves > 1.05 * singles, "nothing is widened")
 
 -- Where LLVM sums lanes of a reduction, they are added up at the end of its loop: a loop around it does so again and
 -- again.
@@ -192,7 +201,8 @@ local function padded(channels_last)
 end
 assert(padded(true) < 0.1 * padded(false), string.format("%g and %g", padded(true), padded(false)))
 
-local function widened(type, pad)
+-- A vector is widened once for all rows.
+local function widened(type, pad, rows)
   local X, W = te.placeholder({1, 16, 16, 64}, type, "X"), te.placeholder({3, 3, 64, 64}, type, "W")
   local func =
     te.func("filter", {X, W, ms.ops.conv2d(X, W, {pad = pad, accumulate = type == "int8" and "int32" or nil})})
@@ -200,14 +210,16 @@ local function widened(type, pad)
   if pad > 0 then sch:compute_inline(sch:get_sblock "pad") end
   local b = sch:get_sblock(sch:reduction_blocks()[1])
   local n, h, w, o, rh, rw, rc = sch:get_loops(b)
-  local w0, w1 = sch:split(w, {ms.rest, 4})
+  local w0, w1 = sch:split(w, {ms.rest, rows})
   sch:reorder {n, h, w0, rh, rw, rc, w1, o}
   sch:annotate(b, "msched.register_tile", 1)
   sch:vectorize(o)
-  return (ms.estimate(func, sch.trace, machine))
+  return (ms.estimate(func, sch.trace, arithmetic))
 end
 for _, pad in ipairs {0, 1} do
-  assert(widened("int8", pad) > 1.5 * widened("float32", pad), pad .. ": bytes are widened in no time")
+  local function ratio(rows) return widened("int8", pad, rows) / widened("float32", pad, rows) end
+  assert(ratio(4) > 1.5, pad .. ": bytes are widened in no time")
+  assert(ratio(4) < 0.95 * ratio(2), pad .. ": each row widens what it shares with others")
 end
 
 -- A register tile that begins with its init loads no results; where the reduction is in blocks, the note says nothing.
