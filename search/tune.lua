@@ -464,7 +464,8 @@ function msched.tune(func, options)
   if out then
     local rule = out.above and "above " .. out.least or out.most and string.format("from %d to %d", out.least, out.most)
       or "at least " .. out.least
-    error(string.format("%sms.tune: %s is %g; it is %s", msched.where(), out.field, value, rule), 0)
+    local shown = math.type(value) == "integer" and "%d" or "%g"
+    error(string.format("%sms.tune: %s is " .. shown .. "; it is %s", msched.where(), out.field, value, rule), 0)
   end
   func = msched.without_empty(func) or func
   if options.roofline and not options.simulate then

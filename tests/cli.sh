@@ -90,11 +90,13 @@ check "run of an operator by a trace" 0 "scheduled, interpreted: the same" "$msc
 check "help names them" 0 "\`ops:NAME\` and \`suite:NAME\` stand for files" "$msched" help
 check "tune of an operator" 0 "relu_16x16" "$msched" tune ops:relu --trials 2 --policy replay_trace --db "$dir/ops.db" -- 16x16
 for option in trials total-trials failures; do
-  check "tune with --$option 0" 2 "--$option: a number of at least 1 is expected" "$msched" tune ops:relu --$option 0 --db "$dir/ops.db" -- 16x16
+  for number in 0 9223372036854775807; do
+    check "tune with --$option $number" 2 "--$option: a number from 1 to 1000000000 is expected" "$msched" tune ops:relu --$option $number --db "$dir/ops.db" -- 16x16
+  done
 done
 printf '\010\007\022\007pytorch\000\377' >"$dir/model.onnx"
 check "tune of a damaged network" 1 "it is no ONNX model, or a damaged one" "$msched" tune "$dir/model.onnx" --db "$dir/ops.db"
-for pair in trials=0 trials=-1 jobs=0 seconds=0 seconds=-1 run_timeout=0; do
+for pair in trials=0 trials=-1 total=1000000001 jobs=0 seconds=0 seconds=-1 run_timeout=0; do
   echo "require 'msched'.tune(require 'msched'.ops.func('relu', {'16x16'}), {$pair, db = '$dir/ops.db'})" >"$dir/number.lua"
   check "ms.tune with $pair" 1 "number.lua:1: ms.tune: ${pair%=*} is ${pair#*=}; it is " "$msched" "$dir/number.lua"
 done
