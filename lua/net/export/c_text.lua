@@ -39,9 +39,9 @@ end
 function text.comment(list, values, what)
   local lines = {}
   for i, each in ipairs(list) do
-    local value = values[each.name]
-    lines[i] = string.format(" *   %s[%d]: %s, %s%s\n", what, i - 1, (each.name:gsub("[%c\\]", "_"):gsub("%*/", "* /")),
-                             type_of(value.type), common.text(value.shape))
+    local value, name = values[each.name], each.name:gsub("[%c\\]", "_"):gsub("%*/", "* /"):gsub("/%*", "/ *")
+    lines[i] = string.format(" *   %s[%d]: %s, %s%s\n", what, i - 1, name, type_of(value.type),
+                             common.text(value.shape))
   end
   return table.concat(lines)
 end

@@ -247,10 +247,11 @@ int main(int argc, char **argv) {
 run("cc -o %s/held -I%s %s/held.c -L%s -lheld && LD_LIBRARY_PATH=%s %s/held %s/held.weights", folder, folder, folder,
     folder, folder, folder, folder)
 
--- Names that would end a comment of C, constants without elements, pointers that are NULL, a workspace that is not
--- aligned, and what no function of C can be called.
-local odd = read {opset = 17, nodes = {{"Concat", {"*/ x\\\n/", "none"}, {"y"}, {axis = 0}}}, inputs = {{"*/ x\\\n/",
-                  "float32", {2}}}, outputs = {{"y"}}, constants = {none = {"float32", {0}, {}}}}
+-- Names that would end a comment of C, or begin another in it, constants without elements, pointers that are NULL, a
+-- workspace that is not aligned, and what no function of C can be called.
+local NAME = "*/ x/*/\\\n/"
+local odd = read {opset = 17, nodes = {{"Concat", {NAME, "none"}, {"y"}, {axis = 0}}}, outputs = {{"y"}},
+                  inputs = {{NAME, "float32", {2}}}, constants = {none = {"float32", {0}, {}}}}
 odd = odd:plan {written = true}
 odd:export(folder .. "/libodd.so")
 put("odd.c", [[
@@ -265,8 +266,8 @@ int main(int argc, char **argv) {
   return !net || odd_run(net, (const void *[]){(float[]){1, 2}}, (void *[]){y}, 0) || y[0] != 1 || y[1] != 2;
 }
 ]])
-run("cc -o %s/odd -I%s %s/odd.c -L%s -lodd && LD_LIBRARY_PATH=%s %s/odd %s/odd.weights", folder, folder, folder, folder,
-    folder, folder, folder)
+run("cc -Wall -Werror -o %s/odd -I%s %s/odd.c -L%s -lodd && LD_LIBRARY_PATH=%s %s/odd %s/odd.weights", folder, folder,
+    folder, folder, folder, folder, folder)
 for name, whole in pairs {int = "int", static_assert = "static_assert", size_t = "size_t", stat = "stat",
                           sem = "sem_open", mq = "mq_open", shm = "shm_open"} do
   for _, form in ipairs {"so", "a", "c", "tar"} do
