@@ -130,7 +130,9 @@ LLVMValueRef emit_cast(struct emit *e, LLVMValueRef value, tir_type from, tir_ty
   if (from == to) return value;
   LLVMTypeRef type = emit_type(e, to);
   bool truth = tir_type_code(to) == TIR_BOOL;
-  if (is_odd_bfloat(from)) {
+  /* Where no instruction rounds, LLVM may not see that a number was a bfloat16: it would compute what is rounded to
+   * whole numbers, or without its sign, as one, and call the routine. */
+  if (is_odd_bfloat(from) || (tir_type_code(from) == TIR_BFLOAT && !rounds_to_bfloat(e->target))) {
     value = widen_bfloat(e, value, tir_type_lanes(from));
     from = TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(from));
     if (from == to) return value;
