@@ -260,7 +260,7 @@ static operand reinterpret(struct compiler *c, tir_type from, tir_type to, opera
   from = tir_type_with_lanes(from, 1);
   to = tir_type_with_lanes(to, 1);
   enum format x = interp_format(from), y = interp_format(to);
-  if (x == FORMAT_BAD || y == FORMAT_BAD || interp_format_size(x) != interp_format_size(y))
+  if (x == FORMAT_BAD || y == FORMAT_BAD || tir_type_bits(from) != tir_type_bits(to))
     return interp_refuse(c, MS_RUN_UNSUPPORTED, "reinterpret joins types of different size");
   operand dst = interp_registers(c, 1);
   interp_emit(c, OP_REINTERPRET, dst, a, (operand)from, 0, (operand)to);

@@ -3,6 +3,7 @@
  *   floats of 16 bits  are computed in float32 and rounded after each operation
  *   casts to floats of 16 bits  are of float32: of wider types, of one that rounds on as they would; casts of floats of
  *                  16 bits are to float32, which is cast on
+ *   counts of bits are of their operand's type; bits of booleans are conditions
  *   sigmoid, and functions by a second name  are those that machines or C's library have; ldexp by an int32
  *   exp and its like of less than 64 bits  are float64's, rounded, or steps of float32, where the options say so
  *   maximum and minimum of floats  take +0 for more than -0, where the options say so
@@ -261,13 +262,37 @@ static tir_expr in_double(struct tir *ir, const char *name, tir_type type, tir_e
   return tir_unary(ir, TIR_CAST, type, tir_type_is_short(type) ? odd_float32(ir, result) : result);
 }
 
+/* A boolean is one bit. TIR_NONE: another call. */
+static tir_expr bits_of_booleans(struct tir *ir, const char *name, const tir_expr *args, uint32_t count) {
+  if (count == 1 && !strcmp(name, "popcount")) return args[0];
+  if (count == 1 && !strcmp(name, "clz")) return tir_not(ir, args[0]);
+  if (count == 2 && !strcmp(name, "bitwise_and")) return tir_binary(ir, TIR_AND, args[0], args[1]);
+  if (count == 2 && !strcmp(name, "bitwise_or")) return tir_binary(ir, TIR_OR, args[0], args[1]);
+  return count == 2 && !strcmp(name, "bitwise_xor") ? tir_binary(ir, TIR_NE, args[0], args[1]) : TIR_NONE;
+}
+
+/* Counts of an integer's bits may be of another type than it is, and machines have them of its own. TIR_NONE: another
+ * call. */
+static tir_expr counted_bits(struct tir *ir, const char *name, const tir_expr *args, uint32_t count) {
+  bool counts = count == 1 && (!strcmp(name, "popcount") || !strcmp(name, "clz"));
+  return counts ? call(ir, name, tir_type_of(ir, args[0]), args, 1) : TIR_NONE;
+}
+
+static tir_expr of_bits(struct tir *ir, const struct tir_expr_node *n, const char *name, const tir_expr *args) {
+  int lanes = tir_type_lanes(n->type);
+  bool alike = n->count > 0, truth = alike && tir_type_code(tir_type_of(ir, args[0])) == TIR_BOOL;
+  for (uint32_t i = 0; i < n->count; i++) alike = alike && tir_type_lanes(tir_type_of(ir, args[i])) == lanes;
+  tir_expr made = alike ? (truth ? bits_of_booleans : counted_bits)(ir, name, args, n->count) : TIR_NONE;
+  return made ? tir_cast(ir, n->type, made) : call(ir, name, n->type, args, n->count);
+}
+
 static tir_expr named_call(struct tir *ir, tir_expr made, const struct tir_lower_options *options) {
   struct tir_expr_node n = *tir_at(ir, made);
   tir_expr args[MOST_ARGUMENTS];
   if (n.count > MOST_ARGUMENTS || moves_values(ir, &n)) return made;
   for (uint32_t i = 0; i < n.count; i++) args[i] = to_float32(ir, ir->operands.at[n.operands + i]);
   const char *name = tir_text(ir, n.ref);
-  if (!tir_type_is_float(n.type)) return call(ir, name, n.type, args, n.count);
+  if (!tir_type_is_float(n.type)) return of_bits(ir, &n, name, args);
   if (n.count == 2 && !strcmp(name, "ldexp")) args[1] = exponent(ir, args[1]);
   tir_type type = tir_type_is_short(n.type) ? TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(n.type)) : n.type;
   bool is_narrow = tir_type_bits(type) < 64, widens = options && options->in_double && is_narrow && is_rounded(name);

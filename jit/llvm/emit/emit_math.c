@@ -301,6 +301,8 @@ LLVMValueRef emit_call(struct emit *e, tir_expr call) {
     if (tir_type_is_short(from)) args[0] = emit_cast(e, args[0], from, TIR_TYPE(TIR_FLOAT, 32, lanes));
     return LLVMBuildFCmp(e->builder, LLVMRealUNO, args[0], args[0], "");
   }
+  if (!strcmp(name, "reinterpret") && tir_type_bits(from) != tir_type_bits(n.type))
+    return emit_refusal(e, "T.reinterpret joins types of different size");
   if (!strcmp(name, "reinterpret")) return LLVMBuildBitCast(e->builder, args[0], emit_type(e, n.type), "");
   if (tir_type_is_float(n.type))
     value = elementary(e, name, n.type, args, n.count, tir_type_of(e->ir, operands[n.count - 1]));

@@ -69,6 +69,17 @@ for type, bits in pairs {int8 = 8, int32 = 32, int64 = 64, uint16 = 16} do
   for _, form in ipairs(FORMS) do check(type, form, x) end
 end
 
+-- A boolean is one bit: as bytes it is read by none.
+for from, to in pairs {bool = "uint8", int8 = "bool"} do
+  local stored = '            Y[v] = T.Cast("int32", T.reinterpret("%s", T.Cast("%s", X[v])))\n'
+  local f = ms.from_script(head:gsub("TYPE", "int32") .. stored:format(to, from))
+  local x, y = ms.array({12}, "int32"), ms.array({12}, "int32")
+  for what, call in pairs {interpret = function() ms.interpret(f, x, y) end, build = function() ms.build(f) end} do
+    local ok, said = pcall(call)
+    assert(not ok and tostring(said):find("joins types of different size", 1, true), what .. ": " .. tostring(said))
+  end
+end
+
 -- The C text of all, compiled once.
 local run = [[
 static void run(int (*call)(void **, void *)) {
