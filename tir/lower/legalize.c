@@ -3,7 +3,7 @@
  *   floats of 16 bits  are computed in float32 and rounded after each operation
  *   casts to floats of 16 bits  are of float32: of wider types, of one that rounds on as they would; casts of floats of
  *                  16 bits are to float32, which is cast on
- *   counts of bits are of their operand's type; bits of booleans are conditions
+ *   counts of bits are of their operand's type; bits and the order of booleans are conditions
  *   sigmoid, and functions by a second name  are those that machines or C's library have; ldexp by an int32
  *   exp and its like of less than 64 bits  are float64's, rounded, or steps of float32, where the options say so
  *   maximum and minimum of floats  take +0 for more than -0, where the options say so
@@ -12,6 +12,7 @@
 #include "lower.h"
 #include "tir/analysis/loads.h"
 
+#include <assert.h>
 #include <string.h>
 
 static tir_expr call(struct tir *ir, const char *name, tir_type type, const tir_expr *args, uint32_t count) {
@@ -161,6 +162,10 @@ static tir_expr to_float32(struct tir *ir, tir_expr e) {
   return tir_type_is_short(type) ? tir_unary(ir, TIR_CAST, TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(type)), e) : e;
 }
 
+static bool orders_booleans(const struct tir *ir, const struct tir_expr_node *n) {
+  return n->kind >= TIR_LT && n->kind <= TIR_GE && tir_type_code(tir_type_of(ir, n->a)) == TIR_BOOL;
+}
+
 static bool is_extreme(const struct tir_expr_node *n) {
   return (n->kind == TIR_MAX || n->kind == TIR_MIN) && tir_type_is_float(n->type);
 }
@@ -184,10 +189,19 @@ static tir_expr extreme_by_sign(struct tir *ir, enum tir_kind kind, tir_expr a, 
   return lower_with_named(ir, x, lower_with_named(ir, y, made));
 }
 
+/* False is less than true, whichever bits of a mask say so. */
+static tir_expr order_of_booleans(struct tir *ir, const struct tir_expr_node *n) {
+  assert(orders_booleans(ir, n));
+  bool less = n->kind == TIR_LT || n->kind == TIR_LE, joins = n->kind == TIR_LT || n->kind == TIR_GT;
+  tir_expr a = less ? tir_not(ir, n->a) : n->a, b = less ? n->b : tir_not(ir, n->b);
+  return tir_binary(ir, joins ? TIR_AND : TIR_OR, a, b);
+}
+
 static tir_expr binary(struct tir *ir, const struct tir_expr_node *before, tir_expr made, bool by_sign) {
   struct tir_expr_node n = *tir_at(ir, made);
   bool rounds = tir_type_is_short(tir_type_of(ir, n.a)), floors = n.kind == TIR_FLOORDIV || n.kind == TIR_FLOORMOD;
   by_sign = by_sign && is_extreme(&n);
+  if (orders_booleans(ir, &n)) return order_of_booleans(ir, &n);
   if (!rounds && !floors && !by_sign) return made;
   tir_expr a = to_float32(ir, n.a), b = to_float32(ir, n.b);
   if (by_sign)
@@ -313,12 +327,15 @@ static tir_expr legal(struct tir *ir, void *data, tir_expr e, tir_expr made) {
   return n.kind == TIR_CALL ? named_call(ir, made, low->options) : made;
 }
 
-/* Floats of 16 bits, or, where the options take zeros by their sign, maxima: any expression may be one. */
+/* Floats of 16 bits, booleans that are ordered, or, where the options take zeros by their sign, maxima: any expression
+ * may be one. */
 static bool takes_all(const struct lowering *low) {
   const struct tir *ir = low->ir;
   bool as_interpreted = low->options && low->options->in_double;
   for (tir_expr e = 1; e < ir->exprs.count; e++)
-    if (tir_type_is_short(tir_at(ir, e)->type) || (as_interpreted && is_extreme(tir_at(ir, e)))) return true;
+    if (tir_type_is_short(tir_at(ir, e)->type) || orders_booleans(ir, tir_at(ir, e)) ||
+        (as_interpreted && is_extreme(tir_at(ir, e))))
+      return true;
   return false;
 }
 
