@@ -58,8 +58,11 @@ local Running = {}
 Running.__index = Running
 
 -- Asks for measurements, from within a policy; gives what came of them. The list is kept here: a policy that runs
--- itself as a coroutine of its own sees what it yields.
+-- itself as a coroutine of its own sees what it yields, and yields it on.
+local LOST, REMEDY = "asked for measurements in a coroutine of its own and did not yield on what that yielded",
+                     "call env:measure outside of it, or yield on what it yields and resume it with what comes back"
 function Running:ask(candidates)
+  if self.request then error(LOST .. "; " .. REMEDY, 0) end
   self.request = candidates
   return coroutine.yield(REQUEST)
 end
@@ -110,6 +113,7 @@ function Running:resume(most, ...)
     return nil, self:complain(raised_text(raised))
   end
   if coroutine.status(self.thread) == "dead" then
+    if self.request then return nil, self:complain(LOST, REMEDY) end
     if tag == nil or type(tag) == "string" then return nil, nil, tag and msched.load "lua.lib.shortened"(tag) end
     return nil,
       self:complain("returned a " .. type(tag), "`run` returns nothing, or why it ended, a text: it asks for \z
