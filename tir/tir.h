@@ -193,8 +193,9 @@ struct tir_expr_node {
   uint32_t ref;      /* variable, buffer or symbol (TIR_STRING_IMM, TIR_CALL) */
   uint32_t operands; /* first of `count` in tir.operands */
   uint32_t hash;
-  uint64_t vars;  /* bit (variable mod 64) of each variable below */
-  int64_t lo, hi; /* bounds of an integer's value; INT64_MIN and INT64_MAX mean none */
+  uint64_t vars;   /* bit (variable mod 64) of each variable below */
+  int64_t lo, hi;  /* bounds of an integer's value; INT64_MIN and INT64_MAX mean none */
+  uint64_t unused; /* 64 bytes: an index becomes an address by a shift; so it is with statements and blocks */
 };
 
 /* An integer's linear form: constant + sum of coefficient * atom, atoms ascending. Atoms are whatever is no sum. */
@@ -289,6 +290,7 @@ struct tir_stmt_node {
       tir_func func;
     } function;
   };
+  uint32_t unused[2]; /* 64 bytes */
 };
 
 struct tir_iter {
@@ -316,7 +318,8 @@ struct tir_block_record {
   struct tir_span iters, reads, writes; /* in tir.iters, tir.regions */
   struct tir_span allocs;               /* in tir.operands: buffers */
   struct tir_span matches;              /* in tir.matches */
-  uint32_t facts; /* of its scope as a stage pipeline, and its region cover: analysis/pipeline.c */
+  uint32_t facts;     /* of its scope as a stage pipeline, and its region cover: analysis/pipeline.c */
+  uint32_t unused[2]; /* 64 bytes */
 };
 
 struct tir_buffer_node {

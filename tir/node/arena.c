@@ -6,6 +6,10 @@
 /* Starts the table of interned expressions large enough for the candidates that will be copied from a small module. */
 enum { FIRST_EXPR_SLOTS = 2048, FIRST_SYMBOL_SLOTS = 256 };
 
+static_assert(sizeof(struct tir_expr_node) == 64 && sizeof(struct tir_stmt_node) == 64 &&
+                  sizeof(struct tir_block_record) == 64,
+              "what is indexed most is found by a shift");
+
 struct tir *tir_new(void) {
   struct tir *ir = calloc(1, sizeof *ir);
   if (!ir) abort();
