@@ -26,9 +26,12 @@ tir_stmt tir_lowest_common_ancestor(const struct tir *ir, tir_stmt a, tir_stmt b
 
 uint32_t tir_loop_vars(const struct tir *ir, tir_stmt s, tir_stmt high, tir_var *out, uint32_t most) {
   uint32_t count = 0;
-  for (s = tir_stmt_at(ir, s)->parent; s && s != high && !tir_is(ir, s, TIR_BLOCK); s = tir_stmt_at(ir, s)->parent) {
-    if (!tir_is(ir, s, TIR_LOOP)) continue;
-    if (count < most) out[count] = tir_as(ir, s, TIR_LOOP)->loop.var;
+  const struct tir_stmt_node *n;
+  for (s = tir_stmt_at(ir, s)->parent; s && s != high; s = n->parent) {
+    n = tir_stmt_at(ir, s);
+    if (n->kind == TIR_BLOCK) break;
+    if (n->kind != TIR_LOOP) continue;
+    if (count < most) out[count] = n->loop.var;
     count++;
   }
   return count;
@@ -38,12 +41,12 @@ uint32_t tir_loop_vars(const struct tir *ir, tir_stmt s, tir_stmt high, tir_var 
 
 tir_block tir_scope_of(const struct tir *ir, tir_block block) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK));
-  for (tir_stmt s = block;;) {
-    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
-    if (!n->parent) return TIR_NONE;
-    if (tir_is(ir, n->parent, TIR_BLOCK)) return n->list == TIR_INIT ? TIR_NONE : n->parent;
-    s = n->parent;
+  const struct tir_stmt_node *n = tir_stmt_at(ir, block), *parent;
+  for (; n->parent; n = parent) {
+    parent = tir_stmt_at(ir, n->parent);
+    if (parent->kind == TIR_BLOCK) return n->list == TIR_INIT ? TIR_NONE : n->parent;
   }
+  return TIR_NONE;
 }
 
 bool tir_find_scope(const struct tir *ir, tir_block block, tir_block *scope, ms_error *err) {

@@ -137,20 +137,27 @@ static bool is_indirect(const struct tir_expr_node *n) {
   return (n->flags & TIR_HAS_LOAD) && (tir_type_is_int(n->type) || tir_type_code(n->type) == TIR_BOOL);
 }
 
-/* Adds a node that is not in the table; `slot` is empty. Its facts are the caller's to set. */
+/* The parts of a node, in as few words as it has: all fit in registers. */
+struct head {
+  uint8_t kind, flags;
+  uint16_t count;
+  tir_type type;
+};
+struct tail {
+  uint32_t c, ref;
+};
+
+/* Adds a node that is not in the table; `slot` is empty. Its operands and facts are the caller's to set. */
 static __attribute__((noinline)) struct tir_expr_node *add_node(struct tir *ir, uint32_t slot, uint32_t hash,
-                                                                enum tir_kind kind, tir_type type, uint64_t payload,
-                                                                uint32_t c, uint32_t ref, const uint32_t *operands,
-                                                                uint32_t count) {
-  assert(count <= UINT16_MAX);
-  uint32_t first = count ? tir_add_operands(ir, operands, count) : 0;
+                                                                struct head head, uint64_t payload, struct tail tail) {
   tir_expr e = tir_grow_exprs(ir, 1);
   tir_grow_linears(ir, 1);
   ir->linears.at[e].first = UINT32_MAX;
   struct tir_expr_node *n = &ir->exprs.at[e];
-  *n = (struct tir_expr_node){.kind = (uint8_t)kind, .count = (uint16_t)count, .type = type, .c = c, .ref = ref};
+  *n = (struct tir_expr_node){.kind = head.kind, .count = head.count, .type = head.type};
   n->imm = (int64_t)payload;
-  n->operands = first;
+  n->c = tail.c;
+  n->ref = tail.ref;
   n->hash = hash;
   ir->expr_slots.at[slot] = e;
   return n;
@@ -171,7 +178,11 @@ static inline __attribute__((always_inline)) tir_expr intern(struct tir *ir, enu
   uint32_t mask = ir->expr_slots.count - 1, slot = hash & mask;
   for (tir_expr e; (e = ir->expr_slots.at[slot]) != TIR_NONE; slot = (slot + 1) & mask)
     if (is_node(ir, e, hash, kind, type, payload, c, ref, operands, count)) return e;
-  struct tir_expr_node *n = add_node(ir, slot, hash, kind, type, payload, c, ref, operands, count);
+  assert(count <= UINT16_MAX);
+  uint32_t first = count ? tir_add_operands(ir, operands, count) : 0;
+  struct head head = {.kind = (uint8_t)kind, .count = (uint16_t)count, .type = type};
+  struct tir_expr_node *n = add_node(ir, slot, hash, head, payload, (struct tail){c, ref});
+  n->operands = first;
   if (kind == TIR_INT_IMM) {
     n->lo = n->hi = (int64_t)payload;
   } else {
@@ -185,7 +196,8 @@ static inline __attribute__((always_inline)) tir_expr intern(struct tir *ir, enu
 static tir_expr add_var(struct tir *ir, tir_type type, tir_var v) {
   uint32_t hash = hash_of(TIR_VAR, type, 0, 0, v, NULL, 0);
   uint32_t slot = slots_where(ir->expr_slots.at, ir->expr_slots.count, hash, TIR_NONE);
-  struct tir_expr_node *n = add_node(ir, slot, hash, TIR_VAR, type, 0, 0, v, NULL, 0);
+  struct tir_expr_node *n =
+      add_node(ir, slot, hash, (struct head){.kind = TIR_VAR, .type = type}, 0, (struct tail){0, v});
   set_facts_of_var(ir, n);
   return admit(ir, n);
 }
@@ -253,8 +265,8 @@ static bool gives_truth(enum tir_kind kind) { return kind >= TIR_EQ && kind <= T
 tir_expr tir_binary(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
   MS_CHECK(kind >= TIR_ADD && kind <= TIR_OR && a && b);
   assert(kind >= TIR_ADD && kind <= TIR_OR);
-  tir_type type = tir_type_of(ir, a);
-  if (tir_type_lanes(tir_type_of(ir, b)) > tir_type_lanes(type)) type = tir_type_of(ir, b);
+  tir_type type = tir_type_of(ir, a), other = tir_type_of(ir, b);
+  if (other != type && tir_type_lanes(other) > tir_type_lanes(type)) type = other;
   if (gives_truth(kind)) type = tir_type_with_lanes(TIR_T_BOOL, tir_type_lanes(type));
   return intern(ir, kind, type, pair(a, b), 0, 0, NULL, 0);
 }
@@ -465,9 +477,8 @@ bool tir_uses_masked_var(const struct tir *ir, tir_expr e, uint64_t mask, const 
   return search((struct search){.ir = ir, .look = look_for_vars, .mask = mask, .vars = vars, .count = count}, e);
 }
 
-bool tir_uses_var(const struct tir *ir, tir_expr e, tir_var v) {
+bool tir_uses_var_below(const struct tir *ir, tir_expr e, tir_var v) {
   const struct tir_expr_node *n = tir_at(ir, e);
-  if (!(n->vars >> (v & 63) & 1)) return false;
   return n->kind == TIR_VAR ? n->ref == v : tir_uses_masked_var(ir, e, 1ull << (v & 63), &v, 1);
 }
 

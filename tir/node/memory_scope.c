@@ -75,9 +75,9 @@ void tir_classify_scope(const char *text, struct tir_symbol_node *out) {
 bool tir_is_storage_scope(const char *text) {
   static const char *const others[] = {"texture", "amx.tmm", "metal.simdgroup"};
   bool known = false;
-  for (size_t i = 0; i < sizeof others / sizeof *others; i++) known |= begins(text, others[i]);
-  for (enum tir_memory_scope i = 0; i < TIR_SCOPE_OTHER; i++)
-    known |= i != TIR_SCOPE_WORKSPACE && begins(text, scopes[i].name); /* that one is the lowering's */
+  for (enum tir_memory_scope i = 0; i < TIR_SCOPE_OTHER && !known; i++)
+    known = i != TIR_SCOPE_WORKSPACE && begins(text, scopes[i].name); /* that one is the lowering's */
+  for (size_t i = 0; i < sizeof others / sizeof *others && !known; i++) known = begins(text, others[i]);
   return known;
 }
 

@@ -104,7 +104,9 @@ int tir_compare_position(const struct tir *ir, tir_stmt a, tir_stmt b) {
 }
 
 tir_block tir_parent_block(const struct tir *ir, tir_stmt s) {
-  for (s = tir_stmt_at(ir, s)->parent; s && !tir_is(ir, s, TIR_BLOCK);) s = tir_stmt_at(ir, s)->parent;
+  const struct tir_stmt_node *n;
+  for (s = tir_stmt_at(ir, s)->parent; s; s = n->parent)
+    if ((n = tir_stmt_at(ir, s))->kind == TIR_BLOCK) break;
   return s;
 }
 

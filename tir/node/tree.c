@@ -5,13 +5,12 @@ tir_stmt tir_after(const struct tir *ir, tir_stmt s, tir_stmt top) {
   while (s != top) {
     const struct tir_stmt_node *n = tir_stmt_at(ir, s);
     if (n->next) return n->next;
-    tir_stmt parent = n->parent;
-    if (!parent) return TIR_NONE;
+    if (!n->parent) return TIR_NONE;
+    const struct tir_stmt_node *parent = tir_stmt_at(ir, n->parent);
     /* A block's init comes before its body, an if's body before its else. */
-    bool block = tir_is(ir, parent, TIR_BLOCK);
-    enum tir_list second = block ? TIR_BODY : TIR_ELSE;
-    if (n->list != second && tir_stmt_at(ir, parent)->first[second]) return tir_stmt_at(ir, parent)->first[second];
-    s = parent;
+    enum tir_list second = parent->kind == TIR_BLOCK ? TIR_BODY : TIR_ELSE;
+    if (n->list != second && parent->first[second]) return parent->first[second];
+    s = n->parent;
   }
   return TIR_NONE;
 }
