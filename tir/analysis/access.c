@@ -254,8 +254,9 @@ static bool visit_users(struct tir *ir, tir_buffer buffer, tir_block scope, stru
   for (int i = own.writes ? 0 : 1; i < 3; i++) /* not two reads */
     for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next) {
       tir_block b = ir->uses.at[u].block;
+      if (b == own.block) continue;
       bool plain = !lists[2] && tir_parent_block(ir, b) == scope; /* all of it is declared */
-      if (plain || b == own.block || !tir_is_below(ir, b, scope)) continue;
+      if (plain || !tir_is_below(ir, b, scope)) continue;
       c.other = access_below(ir, b, scope, buffer);
       if (is_undeclared_conflict(&own, &c.other) && !visitor->visit(ir, visitor->context, &c)) return false;
     }

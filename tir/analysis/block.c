@@ -61,11 +61,14 @@ static bool is_written_elsewhere(const struct tir *ir, tir_block block) {
  * give. */
 static bool reads_of_scope(const struct tir *ir, tir_block block) {
   struct tir_span reads = tir_block_at(ir, block)->reads;
-  tir_block scope = tir_scope_of(ir, block);
-  if (!scope || tir_is(ir, tir_stmt_at(ir, scope)->parent, TIR_FUNCTION)) return false; /* no loop is around it */
+  tir_block scope = TIR_NONE;
   for (uint32_t k = reads.first; k < reads.first + reads.count; k++)
-    for (uint32_t u = tir_buffer_at(ir, ir->regions.at[k].buffer)->writers; u; u = ir->uses.at[u].next)
-      if (ir->uses.at[u].block != block && tir_is_below(ir, ir->uses.at[u].block, scope)) return true;
+    for (uint32_t u = tir_buffer_at(ir, ir->regions.at[k].buffer)->writers; u; u = ir->uses.at[u].next) {
+      if (ir->uses.at[u].block == block) continue;
+      if (!scope) scope = tir_scope_of(ir, block);
+      if (!scope || tir_is(ir, tir_stmt_at(ir, scope)->parent, TIR_FUNCTION)) return false; /* no loop is around it */
+      if (tir_is_below(ir, ir->uses.at[u].block, scope)) return true;
+    }
   return false;
 }
 
@@ -167,6 +170,16 @@ static bool is_only_writer(const struct tir *ir, tir_block block, tir_block scop
   return true;
 }
 
+/* Each buffer that the block writes has that one region of a writer, wherever. */
+static bool is_sole_writer(const struct tir *ir, tir_block block) {
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
+    if (ir->uses.at[tir_buffer_at(ir, ir->regions.at[i].buffer)->writers].next ||
+        tir_count_regions_of(ir, writes, ir->regions.at[i].buffer) != 1)
+      return false;
+  return true;
+}
+
 /* A block below the loop stands in another one there. */
 static bool holds_inner_block(const struct tir *ir, tir_loop below) {
   for (tir_stmt s = tir_next(ir, below, below); s; s = tir_next(ir, s, below)) {
@@ -180,7 +193,7 @@ static bool holds_inner_block(const struct tir *ir, tir_loop below) {
  * first scope that writes the buffer must hold one. */
 static bool is_only_writer_below(const struct tir *ir, tir_block block, tir_stmt below) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
-  if (!holds_inner_block(ir, below)) return true; /* a buffer may have as many writers as there are blocks */
+  if (is_sole_writer(ir, block) || !holds_inner_block(ir, below)) return true; /* else there may be many writers */
   for (uint32_t i = 0; i < writes.count; i++) {
     tir_buffer buffer = ir->regions.at[writes.first + i].buffer;
     tir_block first_scope = TIR_NONE;
@@ -294,8 +307,8 @@ bool tir_check_reduction_block(struct tir *ir, tir_block block, tir_block scope,
                     why_no_reduction[r]);
 }
 
-static bool check_either(struct tir *ir, tir_block block, tir_stmt root, enum ms_code code, ms_error *err) {
-  int c = complete_violation(ir, block, root);
+/* `c`: its complete_violation. */
+static bool check_either(struct tir *ir, tir_block block, tir_stmt root, int c, enum ms_code code, ms_error *err) {
   int r = c ? reduction_violation(ir, block, root) : 0;
   if (!c || !r) return true;
   return tir_refuse(ir, err, code, block, "block `%s` is not complete: %s; nor a reduction: %s",
@@ -304,7 +317,7 @@ static bool check_either(struct tir *ir, tir_block block, tir_stmt root, enum ms
 
 bool tir_check_complete_or_reduction_block(struct tir *ir, tir_block block, tir_block scope, ms_error *err) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, scope, TIR_BLOCK));
-  return check_either(ir, block, scope, MS_NOT_COMPLETE_OR_REDUCTION, err);
+  return check_either(ir, block, scope, complete_violation(ir, block, scope), MS_NOT_COMPLETE_OR_REDUCTION, err);
 }
 
 struct own_loads {
@@ -338,9 +351,9 @@ static bool stores_apart(const struct tir *ir, tir_block block, const struct tir
   return true;
 }
 
-/* Complete, but that it reads what it writes: of each buffer, the very element that it stores. */
-static bool updates_in_place(struct tir *ir, tir_block block, tir_stmt root) {
-  if (tir_stmt_at(ir, block)->first[TIR_INIT] || complete_violation(ir, block, root) != 3) return false;
+/* Of what it writes and reads, it reads the very element that it stores. */
+static bool updates_in_place(struct tir *ir, tir_block block) {
+  if (tir_stmt_at(ir, block)->first[TIR_INIT]) return false;
   for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) {
     if (!tir_is(ir, s, TIR_STORE) || tir_as(ir, s, TIR_STORE)->store.predicate) return false;
     if (!stores_apart(ir, block, tir_as(ir, s, TIR_STORE))) return false;
@@ -360,10 +373,12 @@ static bool updates_in_place(struct tir *ir, tir_block block, tir_stmt root) {
 bool tir_check_subtree_compact_dataflow(struct tir *ir, tir_stmt below, ms_error *err) {
   bool scope = tir_is(ir, below, TIR_BLOCK);
   tir_stmt s = scope ? tir_stmt_at(ir, below)->first[TIR_BODY] : tir_next(ir, below, below);
-  for (; s; s = tir_next_in_scope(ir, s, below))
-    if (tir_is(ir, s, TIR_BLOCK) && !updates_in_place(ir, s, below) &&
-        !check_either(ir, s, below, MS_NOT_COMPACT_DATAFLOW, err))
+  for (; s; s = tir_next_in_scope(ir, s, below)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    int c = complete_violation(ir, s, below);
+    if (!(c == 3 && updates_in_place(ir, s)) && !check_either(ir, s, below, c, MS_NOT_COMPACT_DATAFLOW, err))
       return false;
+  }
   return true;
 }
 

@@ -105,6 +105,16 @@ static bool holds_from_start(const struct reducing *r, tir_expr e) {
   }
 }
 
+/* A part of the binding of a reduction grows with a loop: then all of it does not fall. Found where the first variable
+ * of a sum is a term of it, as in nearly all bindings. */
+static bool grows_in_part(const struct tir *ir, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  while (n->kind == TIR_ADD || n->kind == TIR_SUB ||
+         (n->kind == TIR_MUL && tir_is_int(ir, n->b) && tir_at(ir, n->b)->imm >= 0))
+    n = tir_at(ir, n->a);
+  return n->kind == TIR_VAR;
+}
+
 /* The binding is at its domain's minimum in no iteration, or in the last; or a name that is bound around the block is
  * in it, which may follow the loops of other iterations. */
 static bool starts_late(const struct reducing *loops, const struct tir_iter *iter) {
@@ -112,9 +122,9 @@ static bool starts_late(const struct reducing *loops, const struct tir_iter *ite
   const struct tir_var_node *v = &ir->vars.at[iter->var];
   const struct tir_expr_node *binding = tir_at(ir, iter->binding);
   if (iter->kind != TIR_REDUCE || tir_is_const(ir, v->extent, 1)) return false;
-  if (tir_uses_let(ir, iter->binding)) return true;
+  if (ir->has_lets && tir_uses_let(ir, iter->binding)) return true;
   if (tir_is_int(ir, v->min) && binding->lo > tir_at(ir, v->min)->imm) return true;
-  if (binding->kind == TIR_VAR) return false;
+  if (grows_in_part(ir, iter->binding)) return false;
   struct reducing all = *loops;
   all.of_reduction = true;
   return trend_of(&all, iter->binding) == FALLS;
@@ -126,7 +136,8 @@ static bool shares_loop(struct tir *ir, tir_block block, const struct reducing *
   struct tir_span iters = tir_block_at(ir, block)->iters;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
     if (ir->iters.at[i].kind == TIR_REDUCE) continue;
-    if (tir_uses_let(ir, ir->iters.at[i].binding)) return loops->mask != 0; /* it may follow those that reduce */
+    if (ir->has_lets && tir_uses_let(ir, ir->iters.at[i].binding))
+      return loops->mask != 0; /* it may follow those that reduce */
     if (follows(loops, ir->iters.at[i].binding)) return !tir_is_affine_binding(ir, block, TIR_NONE);
   }
   return false;

@@ -71,10 +71,10 @@ static bool refuse_place(struct tir *ir, tir_stmt s, tir_buffer buffer, ms_error
                     block ? "where this block runs" : "this loop's range", tir_buffer_name(ir, buffer));
 }
 
-bool tir_check_place_steady(struct tir *ir, tir_stmt s, tir_stmt top, ms_error *err) {
+bool tir_check_loads_steady(struct tir *ir, tir_stmt s, tir_stmt top, ms_error *err) {
   MS_CHECK(s == top || tir_is_below(ir, s, top));
   tir_expr loads[MOST_LOADS];
-  if (!ir->indirect || !is_place(ir, s)) return true;
+  if (!is_place(ir, s)) return true;
   uint32_t count = tir_scope_loads(ir, s, TIR_NONE, loads, MOST_LOADS);
   for (uint32_t i = 0; i < count && i < MOST_LOADS; i++)
     if (count > MOST_LOADS || is_written_below(ir, tir_at(ir, loads[i])->ref, top))
@@ -83,8 +83,9 @@ bool tir_check_place_steady(struct tir *ir, tir_stmt s, tir_stmt top, ms_error *
 }
 
 bool tir_check_places_steady(struct tir *ir, tir_stmt s, tir_stmt top, ms_error *err) {
-  for (;; s = tir_stmt_at(ir, s)->parent) {
-    if (!tir_check_place_steady(ir, s, top, err)) return false;
+  for (; ir->indirect; s = tir_stmt_at(ir, s)->parent) {
+    if (!tir_check_loads_steady(ir, s, top, err)) return false;
     if (s == top) return true;
   }
+  return true;
 }

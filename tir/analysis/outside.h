@@ -26,7 +26,11 @@ tir_stmt tir_first_load_by_scope(struct tir *ir, tir_buffer buffer, tir_block sc
 /* Refuses where the scope loads, for the range of the loop `s` or for the bindings and the predicate of the block `s`,
  * what is written at `top` or below it, by a block or by a scope: evaluated at another time, it may be something
  * else. */
-bool tir_check_place_steady(struct tir *ir, tir_stmt s, tir_stmt top, ms_error *err);
+bool tir_check_loads_steady(struct tir *ir, tir_stmt s, tir_stmt top, ms_error *err);
+static inline bool tir_check_place_steady(struct tir *ir, tir_stmt s, tir_stmt top, ms_error *err) {
+  return !ir->indirect ||
+         tir_check_loads_steady(ir, s, top, err); /* where nothing loads, that is seen without a call */
+}
 /* The same of `s` and all loops around it, up to `top`. */
 bool tir_check_places_steady(struct tir *ir, tir_stmt s, tir_stmt top, ms_error *err);
 

@@ -703,8 +703,6 @@ static bool has_user_beside(const struct tir *ir, tir_block block, tir_buffer bu
 /* Another block below the loops uses what the block writes, in a way that may need the order. */
 static bool is_used_beside(struct tir *ir, tir_block block, tir_loop bottom) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
-  tir_block scope = tir_scope_of(ir, block);
-  bool pipeline = scope && tir_check_stage_pipeline(ir, scope, NULL);
   for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
     const struct tir_buffer_node *buffer = tir_buffer_at(ir, ir->regions.at[i].buffer);
     const uint32_t lists[] = {buffer->writers, buffer->readers};
@@ -716,7 +714,8 @@ static bool is_used_beside(struct tir *ir, tir_block block, tir_loop bottom) {
       for (uint32_t u = lists[l]; u; u = ir->uses.at[u].next) {
         tir_block other = ir->uses.at[u].block;
         if (other == block || !tir_is_below(ir, other, bottom) || tir_is_below(ir, other, block)) continue;
-        if (!l || !pipeline || !is_told_by(ir, other, scope)) return true;
+        tir_block scope = l ? tir_scope_of(ir, block) : TIR_NONE;
+        if (!scope || !tir_check_stage_pipeline(ir, scope, NULL) || !is_told_by(ir, other, scope)) return true;
       }
   }
   return false;
@@ -740,11 +739,15 @@ static tir_stmt next_that_tells(const struct tir *ir, tir_stmt s, tir_loop botto
 
 bool tir_check_iteration_order(struct tir *ir, const struct tir_new_order *order, ms_error *err) {
   MS_CHECK(order->count && tir_is(ir, order->now[order->count - 1], TIR_LOOP));
-  struct question q = {.order = order, .bottom = order->now[order->count - 1]};
+  struct question q; /* large, and mostly of pairs, which few questions come to: they start it */
+  q.order = order;
+  q.bottom = order->now[order->count - 1];
   bool free_of_order = true;
   for (tir_stmt s = tir_next(ir, q.bottom, q.bottom); s && free_of_order; s = next_that_tells(ir, s, q.bottom))
     free_of_order = is_free(ir, &q, s);
   if (free_of_order) return true;
+  q.accesses = (struct accesses){0};
+  q.inner_count = 0;
   bool accepted = check_pairs(ir, &q, err);
   free(q.accesses.at);
   return accepted;

@@ -210,7 +210,7 @@ static bool uses_loops(struct tir *ir, tir_block block) {
 bool tir_check_free_of_place(struct tir *ir, tir_block block, tir_block scope, bool goes_back, ms_error *err) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_below(ir, block, scope));
   bool uses = uses_loops(ir, block);
-  for (tir_stmt s = block; s != scope && !uses; s = tir_stmt_at(ir, s)->parent)
+  for (tir_stmt s = block; ir->has_lets && s != scope && !uses; s = tir_stmt_at(ir, s)->parent)
     if (goes_back || tir_stmt_at(ir, s)->parent != scope) uses = uses_bound_before(ir, block, s);
   return !uses || tir_refuse(ir, err, MS_MOVE_DOMAIN, block,
                              "block `%s` uses loops or names around it itself, and not by its iterations",
