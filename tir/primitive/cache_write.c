@@ -144,7 +144,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   struct tir_region region = ir->regions.at[tir_block_at(ir, block)->writes.first + buffer_index];
   tir_relax_cached_region(ir, cache, block, &region, nested);
   if (!tir_settle_cached_region(ir, cache, block, err) || !check_redirected(ir, plan, err)) return false;
-  if (!tir_reads_from_before(ir, block, cache->buffer) || reads_its_own(ir, plan)) return true;
+  if (reads_its_own(ir, plan) || !tir_reads_from_before(ir, block, cache->buffer)) return true;
   return tir_refuse(ir, err, MS_CACHE_IN_PLACE, block, "block `%s` reads what it writes, and nothing in it comes first",
                     tir_block_name(ir, block));
 }

@@ -115,8 +115,8 @@ static bool copies_the_same(const struct tir *ir, tir_block block) {
   return tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "auto_copy");
 }
 
-static bool needs_order(struct tir *ir, tir_block block) {
-  return !copies_the_same(ir, block) && tir_instances_meet(ir, block);
+static bool needs_order(struct tir *ir, const struct tir_move *move) {
+  return !move->orderless && !copies_the_same(ir, move->block) && tir_instances_meet(ir, move->block);
 }
 
 static bool refuse_order(struct tir *ir, tir_block block, ms_error *err) {
@@ -142,9 +142,10 @@ static bool ascends(struct tir *ir, tir_stmt s, tir_block scope, tir_expr value,
 
 /* The new loops run through the iterations in their order, whatever loops they have now: of one iteration, these may do
  * so too. */
-static bool check_meeting(struct tir *ir, const struct tir_move *move, ms_error *err) {
+static bool check_meeting(struct tir *ir, struct tir_move *move, ms_error *err) {
   uint32_t i, count = count_iters(ir, move->block, &i);
-  if (!count || !needs_order(ir, move->block)) return true;
+  move->orderless = count && !needs_order(ir, move);
+  if (!count || move->orderless) return true;
   tir_expr predicate = tir_as(ir, move->block, TIR_BLOCK)->block.predicate;
   return (count == 1 && ascends(ir, move->block, move->scope, tir_iters(ir, move->block)[i].binding, predicate)) ||
          refuse_order(ir, move->block, err);
@@ -172,13 +173,14 @@ static bool begin_move(struct tir *ir, struct tir_move *move, tir_block block, b
   move->required = move->required_on_stack;
   move->domains = move->domains_on_stack;
   move->required_count = 0;
+  move->orderless = false;
   if (!tir_find_scope(ir, block, &move->scope, err)) return false;
   move->removed = tir_top_of_leaf(ir, block);
   return true;
 }
 
 /* What is asked of the block alone, and changes nothing. */
-static bool check_moved(struct tir *ir, const struct tir_move *move, ms_error *err) {
+static bool check_moved(struct tir *ir, struct tir_move *move, ms_error *err) {
   tir_block block = move->block;
   if (!tir_check_stage_pipeline(ir, move->scope, err) ||
       !tir_check_complete_or_reduction_block(ir, block, move->scope, err))
@@ -318,17 +320,15 @@ static bool writes_points(const struct tir *ir, tir_block block) {
  * buffers need not be those for another, nor those that write one part of a box those of another part. */
 static bool consumers_see_last(struct tir *ir, const struct tir_move *move) {
   bool several = tir_block_at(ir, move->block)->writes.count > 1;
-  bool meet =
-      writes_points(ir, move->block) ? several && needs_order(ir, move->block) : tir_reaches_meet(ir, move->block);
+  bool meet = writes_points(ir, move->block) ? several && needs_order(ir, move) : tir_reaches_meet(ir, move->block);
   return !meet || tir_move_runs_all(ir, move);
 }
 
 static bool check_new_order(struct tir *ir, const struct tir_move *move, ms_error *err) {
   uint32_t i, count = count_iters(ir, move->block, &i);
   if (!count || copies_the_same(ir, move->block)) return true;
-  bool kept = move->to_consumers
-                  ? consumers_see_last(ir, move)
-                  : count > 1 || !needs_order(ir, move->block) || keeps_order(ir, move, &move->domains[i]);
+  bool kept = move->to_consumers ? consumers_see_last(ir, move)
+                                 : count > 1 || !needs_order(ir, move) || keeps_order(ir, move, &move->domains[i]);
   return kept || refuse_order(ir, move->block, err);
 }
 
@@ -357,7 +357,7 @@ bool tir_move_check_loop(struct tir *ir, struct tir_move *move, tir_loop loop, i
 
 /* A let before `s` or before what is around it: what is bound there may not be in scope elsewhere. */
 static bool sees_let(const struct tir *ir, tir_stmt s, tir_stmt scope) {
-  for (; s != scope; s = tir_stmt_at(ir, s)->parent)
+  for (; ir->has_lets && s != scope; s = tir_stmt_at(ir, s)->parent)
     for (tir_stmt t = tir_stmt_at(ir, s)->prev; t; t = tir_stmt_at(ir, t)->prev)
       if (tir_is(ir, t, TIR_BIND)) return true;
   return false;
@@ -369,7 +369,7 @@ bool tir_move_fits_anywhere(struct tir *ir, const struct tir_move *move) {
   assert(move->to_consumers);
   if (tir_stmt_at(ir, move->removed)->parent != move->scope) return false; /* shared loops set limits */
   if (tir_has_undeclared_conflict(ir, move->block, move->scope) || tir_move_may_load(ir, move)) return false;
-  if (needs_order(ir, move->block) || !writes_points(ir, move->block)) return false;
+  if (needs_order(ir, move) || !writes_points(ir, move->block)) return false;
   for (uint32_t i = 0; i < move->required_count; i++)
     if (sees_let(ir, move->required[i], move->scope)) return false;
   for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {

@@ -28,6 +28,7 @@ struct tir_move {
   bool to_consumers; /* compute_at */
   tir_block *required;
   uint32_t required_count, iter_count;
+  bool orderless;   /* its iterations are known to need no order */
   tir_stmt removed; /* the block, or the outermost loop that holds nothing else */
   tir_expr kept;    /* what the block's predicate says beyond its iterations' domains, over their variables */
   /* of the loop last checked */

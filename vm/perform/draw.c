@@ -135,7 +135,6 @@ static bool is_tile(const int64_t *tile, uint32_t n, int64_t extent) {
 /* Gives a tile that was drawn, or decided, or another where Asserts do not admit it. */
 static bool settle_tile(struct vm_run *r, const struct vm_step *s, const struct vm_tile_rule *rule, bool decided,
                         int64_t *tile) {
-  assert(is_tile(tile, rule->n, rule->extent));
   enum vm_verdict verdict = vm_judge(r, s, tile, rule->n, decided);
   if (verdict == VM_BACK || (verdict == VM_OTHER && !vm_draw_other_tile(r, s, rule, tile))) return false;
   assert(is_tile(tile, rule->n, rule->extent));
