@@ -367,7 +367,7 @@ static bool check_order(struct tir *ir, tir_block block, const struct plan *plan
 
 /* The block's iterations run in the order of the producer's: no two of them may write one element. */
 static bool check_meeting(struct tir *ir, tir_block block, ms_error *err) {
-  return tir_writes_apart(ir, block) || !tir_instances_meet(ir, block) ||
+  return !tir_instances_meet(ir, block) || tir_writes_apart(ir, block) ||
          tir_refuse(ir, err, MS_ITERATIONS_IN_ORDER, block,
                     "iterations of block `%s` use the same element, and would run in another order",
                     tir_block_name(ir, block));
