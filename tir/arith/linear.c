@@ -11,19 +11,17 @@ static void release(void *memory) { free(((struct tir_sum_stack *)memory)->terms
 const struct tir_scratch_kind tir_sum_stack_kind = {sizeof(struct tir_sum_stack), release, NULL};
 
 struct tir_sum tir_sum_open(struct tir *ir) {
-  return (struct tir_sum){.base = tir_sum_stack_of(ir)->count};
-}
-
-static struct tir_term *room_for_term(struct tir *ir) {
   struct tir_sum_stack *s = tir_sum_stack_of(ir);
-  if (s->count == s->capacity) s->terms = tir_enlarge(s->terms, &s->capacity, s->count + 1ull, sizeof *s->terms);
-  return &s->terms[s->count++];
+  if (!s->terms) s->terms = tir_enlarge(NULL, &s->capacity, 1, sizeof *s->terms);
+  return (struct tir_sum){.base = s->count};
 }
 
 void tir_sum_add_term(struct tir *ir, struct tir_sum *sum, tir_expr atom, int64_t coefficient) {
-  assert(sum->base + sum->count == tir_sum_stack_of(ir)->count && "another sum is open above this one");
+  struct tir_sum_stack *s = tir_sum_stack_of(ir);
+  assert(sum->base + sum->count == s->count && "another sum is open above this one");
   if (coefficient == 0 || sum->overflow) return;
-  struct tir_term *terms = tir_sum_terms(ir, sum);
+  if (s->count == s->capacity) s->terms = tir_enlarge(s->terms, &s->capacity, s->count + 1ull, sizeof *s->terms);
+  struct tir_term *terms = s->terms + sum->base;
   uint32_t i = sum->count;
   while (i > 0 && terms[i - 1].atom > atom) i--;
   if (i > 0 && terms[i - 1].atom == atom) {
@@ -32,14 +30,13 @@ void tir_sum_add_term(struct tir *ir, struct tir_sum *sum, tir_expr atom, int64_
     if (t->coefficient != 0) return;
     memmove(t, t + 1, (sum->count - i) * sizeof *t);
     sum->count--;
-    tir_sum_stack_of(ir)->count--;
+    s->count--;
     return;
   }
-  room_for_term(ir);
-  terms = tir_sum_terms(ir, sum);
   for (uint32_t k = sum->count; k > i; k--) terms[k] = terms[k - 1];
   terms[i] = (struct tir_term){coefficient, atom};
   sum->count++;
+  s->count++;
 }
 
 static void add_constant(struct tir_sum *sum, int64_t value, int64_t scale) {

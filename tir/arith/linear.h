@@ -37,8 +37,7 @@ void tir_sum_recombine(struct tir *ir, struct tir_sum *sum);
 struct tir_bounds tir_sum_bounds(const struct tir *ir, const struct tir_sum *sum);
 /* Valid until something is added to a sum. */
 static inline struct tir_term *tir_sum_terms(const struct tir *ir, const struct tir_sum *sum) {
-  const struct tir_sum_stack *stack = tir_sum_stack_of(ir);
-  return stack->terms ? stack->terms + sum->base : NULL; /* none yet: an empty sum */
+  return tir_sum_stack_of(ir)->terms + sum->base; /* there is room since the sum was opened */
 }
 /* Bounds of a - b: index expressions of one type. */
 struct tir_bounds tir_difference_bounds(struct tir *ir, tir_expr a, tir_expr b);
