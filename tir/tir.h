@@ -632,9 +632,10 @@ static inline struct tir_span tir_regions(const struct tir *ir, tir_block b, boo
 /* The statement after s in a walk of the tree in order of text (init before body), staying below `top`; TIR_NONE: done.
  * tir_after skips what is below s. */
 tir_stmt tir_next_of(const struct tir *ir, tir_stmt s, tir_stmt top);
-static inline tir_stmt tir_next(const struct tir *ir, tir_stmt s, tir_stmt top) { /* mostly into a loop */
+static inline tir_stmt tir_next(const struct tir *ir, tir_stmt s, tir_stmt top) { /* mostly into a list, or on in one */
   const struct tir_stmt_node *n = tir_stmt_at(ir, s);
-  return n->kind == TIR_LOOP && n->first[TIR_BODY] ? n->first[TIR_BODY] : tir_next_of(ir, s, top);
+  if (n->first[TIR_BODY] && (n->kind != TIR_BLOCK || !n->first[TIR_INIT])) return n->first[TIR_BODY];
+  return n->next && !n->first[TIR_BODY] && !n->first[TIR_INIT] && s != top ? n->next : tir_next_of(ir, s, top);
 }
 tir_stmt tir_after(const struct tir *ir, tir_stmt s, tir_stmt top);
 static inline tir_stmt tir_next_in_scope(const struct tir *ir, tir_stmt s, tir_stmt top) { /* not inside of a block */

@@ -477,9 +477,26 @@ bool tir_uses_masked_var(const struct tir *ir, tir_expr e, uint64_t mask, const 
   return search((struct search){.ir = ir, .look = look_for_vars, .mask = mask, .vars = vars, .count = count}, e);
 }
 
-bool tir_uses_var_below(const struct tir *ir, tir_expr e, tir_var v) {
+/* A plain search for one variable, which is asked for most; `steps` are left to it. */
+static bool finds_var(const struct tir *ir, tir_expr e, tir_var v, uint32_t *steps) {
   const struct tir_expr_node *n = tir_at(ir, e);
-  return n->kind == TIR_VAR ? n->ref == v : tir_uses_masked_var(ir, e, 1ull << (v & 63), &v, 1);
+  if (!(n->vars >> (v & 63) & 1)) return false;
+  if (n->kind == TIR_VAR) return n->ref == v;
+  if (!*steps) return false;
+  --*steps;
+  if ((n->a && finds_var(ir, n->a, v, steps)) || (n->b && finds_var(ir, n->b, v, steps)) ||
+      (n->c && finds_var(ir, n->c, v, steps)))
+    return true;
+  for (uint32_t i = 0; i < n->count; i++) {
+    tir_expr x = ir->operands.at[n->operands + i];
+    if (x && finds_var(ir, x, v, steps)) return true;
+  }
+  return false;
+}
+
+bool tir_uses_var_below(const struct tir *ir, tir_expr e, tir_var v) {
+  uint32_t steps = PLAIN_STEPS;
+  return finds_var(ir, e, v, &steps) || (!steps && tir_uses_masked_var(ir, e, 1ull << (v & 63), &v, 1));
 }
 
 bool tir_uses_any_var(const struct tir *ir, tir_expr e, const tir_var *vars, uint32_t count) {
