@@ -141,9 +141,10 @@ static struct updates *updates_of(const struct tir *ir) {
 }
 
 static bool is_known_update(const struct updates *updates, tir_expr value, uint32_t begun, uint32_t indices) {
-  for (int i = 0; i < 4; i++)
-    if (updates->at[i].value == value && updates->at[i].begun == begun && updates->at[i].indices == indices)
-      return true;
+  for (uint32_t i = 0; i < 4; i++) { /* the last first */
+    const struct update *known = &updates->at[(updates->next - 1 - i) % 4];
+    if (known->value == value && known->begun == begun && known->indices == indices) return true;
+  }
   return false;
 }
 

@@ -54,7 +54,8 @@ static bool check(struct tir *ir, const tir_loop *loops, uint32_t count, ms_erro
       if (tir_uses_var(ir, extent, tir_as(ir, loops[j], TIR_LOOP)->loop.var))
         return tir_refuse(ir, err, MS_EXTENT_DEPENDS_ON_LOOP, loops[i], "this loop's extent depends on loop %u", j);
     if (!tir_check_place_steady(ir, loops[i], loops[0], err)) return false;
-    for (uint32_t j = 0; j <= i && i > 0; j++)
+    bool loads = tir_at(ir, extent)->flags & TIR_HAS_LOAD;
+    for (uint32_t j = 0; loads && j <= i && i > 0; j++)
       if (!tir_check_loaded_outside(ir, loops[j], extent, err)) return false;
   }
   return check_product(ir, loops, count, err);

@@ -217,9 +217,8 @@ bool tir_check_free_of_place(struct tir *ir, tir_block block, tir_block scope, b
                              tir_block_name(ir, block));
 }
 
-bool tir_check_loaded_outside(struct tir *ir, tir_loop loop, tir_expr loaded, ms_error *err) {
+bool tir_check_load_outside(struct tir *ir, tir_loop loop, ms_error *err) {
   MS_CHECK(tir_is(ir, loop, TIR_LOOP));
-  if (!(tir_at(ir, loaded)->flags & TIR_HAS_LOAD)) return true;
   struct variables v = {.at = {tir_as(ir, loop, TIR_LOOP)->loop.var}, .count = 1};
   for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next_in_scope(ir, s, loop))
     if (tir_is(ir, s, TIR_BLOCK) && any_uses(ir, s, &v))

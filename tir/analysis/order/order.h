@@ -50,7 +50,10 @@ bool tir_shares_loop(const struct tir *ir, tir_stmt a, tir_stmt b, tir_block sco
 bool tir_check_free_of_place(struct tir *ir, tir_block block, tir_block scope, bool goes_back, ms_error *err);
 /* Of the loop's variable something is made that has `loaded` in it, a range or a factor. Refuses where that loads and a
  * block in the loop uses the variable itself, not by its iterations: it would load what its regions do not name. */
-bool tir_check_loaded_outside(struct tir *ir, tir_loop loop, tir_expr loaded, ms_error *err);
+bool tir_check_load_outside(struct tir *ir, tir_loop loop, ms_error *err);
+static inline bool tir_check_loaded_outside(struct tir *ir, tir_loop loop, tir_expr loaded, ms_error *err) {
+  return !(tir_at(ir, loaded)->flags & TIR_HAS_LOAD) || tir_check_load_outside(ir, loop, err); /* few load */
+}
 
 /* Nothing but loops stands between `s` and `high`, which is around it. */
 bool tir_only_loops_up_to(const struct tir *ir, tir_stmt s, tir_stmt high);
