@@ -101,7 +101,7 @@ static bool lowered_equals(struct grow *g, uint64_t seed, ms_error *err) {
   tir_copy(lowered, g->schedule->ir);
   options.verify = true;
   bool ok = tir_lower(lowered, tir_find_func(lowered, "main"), &options, err) && tir_verify(lowered, err) &&
-            case_equal(g->workload->ir, g->schedule->ir, g->layouts, g->maps, lowered, seed, err);
+            case_equal(g->workload->ir, g->schedule->ir, g->layouts, g->maps, lowered, false, seed, err);
   tir_free(lowered);
   return ok;
 }
@@ -113,7 +113,7 @@ static bool judge_unsafe(struct grow *g, uint64_t seed, enum built build) {
     if (!replays(g, form)) return false;
   g->shared->tally.unsafe++;
   if (cost_of(g->schedule->ir, tir_find_func(g->schedule->ir, "main")) > MOST_COST) return true;
-  case_equal(g->workload->ir, g->schedule->ir, g->layouts, g->maps, NULL, seed, &err);
+  case_equal(g->workload->ir, g->schedule->ir, g->layouts, g->maps, NULL, false, seed, &err);
   if (build != INTERPRETED) lowered_equals(g, seed, &err);
   return true;
 }
@@ -140,7 +140,7 @@ bool judge(struct grow *g, uint64_t seed, enum built build) {
   if (cost_of(g->schedule->ir, tir_find_func(g->schedule->ir, "main")) > MOST_COST)
     return shared->tally.too_large++, true;
   for (uint32_t i = 0; i < sizes_of(g->workload); i++)
-    if (!case_equal(g->workload->ir, g->schedule->ir, g->layouts, g->maps, NULL, seed + i, &err))
+    if (!case_equal(g->workload->ir, g->schedule->ir, g->layouts, g->maps, NULL, false, seed + i, &err))
       return err.code == MS_RUN_STEPS ? (shared->tally.too_large++, true) : report(shared, UNEQUAL, "%s", err.message);
   shared->tally.judged++;
   if (build == INTERPRETED) return true;

@@ -157,6 +157,7 @@ struct pair {
   tir_func fa, fb;
   uint64_t seed;
   const struct tir *lowered; /* the second, lowered; NULL: it is run as it is */
+  bool too;                  /* lowered: it is run as it is, too */
   struct layout layouts[MOST_PARAMS];
   double pads[MOST_PARAMS];
 };
@@ -209,34 +210,29 @@ static void restore(const struct pair *p, uint32_t i, const struct tir_arg *from
 }
 
 /* Lowered, parameters have one dimension, whose extent follows from the size. */
-static bool run_second(const struct pair *p, const struct tir_arguments *y, const struct tir_run_options *options,
-                       ms_error *err) {
+static bool run_second(const struct pair *p, const struct tir *lowered, const struct tir_arguments *y,
+                       const struct tir_run_options *options, ms_error *err) {
   struct tir_arg args[MOST_PARAMS];
-  if (!p->lowered) return tir_run(p->b, p->fb, y->args, y->count, options, err);
+  if (!lowered) return tir_run(p->b, p->fb, y->args, y->count, options, err);
   for (uint32_t i = 0; i < y->count; i++) {
     args[i] = y->args[i];
     args[i].shape = NULL;
   }
-  return tir_run(p->lowered, p->fb, args, y->count, options, err);
+  return tir_run(lowered, p->fb, args, y->count, options, err);
 }
 
-static bool run_both(const struct pair *p, struct tir_arguments *x, struct tir_arguments *y, ms_error *err) {
-  struct tir_run_report ra, rb;
-  struct tir_run_options options = {
-      .most_steps = MOST_STEPS, .externs = case_externs, .extern_count = case_extern_count};
-  for (uint32_t i = 0; i < x->count; i++) {
-    if (x->args[i].data) relay(p, i, &x->args[i], &y->args[i]);
-    x->args[i].unwritten = x->args[i].data != NULL;
-  }
-  options.note_unwritten = true;
-  options.report = &ra;
-  if (!tir_run(p->a, p->fa, x->args, x->count, &options, err)) return false;
-  options.note_unwritten = false;
-  options.lowered = p->lowered != NULL;
-  options.report = &rb;
-  for (uint32_t i = 0; i < y->count; i++) y->args[i].unwritten = y->args[i].data && !(ra.read_first >> i & 1);
-  if (!run_second(p, y, &options, err)) return false;
-  double epsilon = fmax(ra.epsilon, rb.epsilon);
+/* The second function, as it is or lowered, on what `y` holds: whether it leaves what the first left in `x`. */
+static bool second_agrees(const struct pair *p, const struct tir *lowered, const struct tir_run_report *first,
+                          const struct tir_arguments *x, struct tir_arguments *y, ms_error *err) {
+  struct tir_run_report second;
+  struct tir_run_options options = {.most_steps = MOST_STEPS,
+                                    .externs = case_externs,
+                                    .extern_count = case_extern_count,
+                                    .lowered = lowered != NULL,
+                                    .report = &second};
+  for (uint32_t i = 0; i < y->count; i++) y->args[i].unwritten = y->args[i].data && !(first->read_first >> i & 1);
+  if (!run_second(p, lowered, y, &options, err)) return false;
+  double epsilon = fmax(first->epsilon, second.epsilon);
   double tolerance = fmax(tir_tolerance(p->a, p->fa, epsilon), tir_tolerance(p->b, p->fb, epsilon));
   struct tir_arguments z;
   tir_copy_arguments(p->a, p->fa, x, &z);
@@ -246,6 +242,28 @@ static bool run_both(const struct pair *p, struct tir_arguments *x, struct tir_a
             (!keeps_zeros(p->a, p->fa) || same_zeros(p->a, p->fa, x, &z, err));
   tir_arguments_free(&z);
   return ok;
+}
+
+static bool run_both(const struct pair *p, struct tir_arguments *x, struct tir_arguments *y, ms_error *err) {
+  struct tir_run_report report;
+  const struct tir_run_options options = {.most_steps = MOST_STEPS,
+                                          .externs = case_externs,
+                                          .extern_count = case_extern_count,
+                                          .note_unwritten = true,
+                                          .report = &report};
+  for (uint32_t i = 0; i < x->count; i++) {
+    if (x->args[i].data) relay(p, i, &x->args[i], &y->args[i]);
+    x->args[i].unwritten = x->args[i].data != NULL;
+  }
+  if (!tir_run(p->a, p->fa, x->args, x->count, &options, err)) return false;
+  if (p->lowered && p->too) {
+    struct tir_arguments same;
+    tir_copy_arguments(p->b, p->fb, y, &same);
+    bool ok = second_agrees(p, NULL, &report, x, &same, err);
+    tir_arguments_free(&same);
+    if (!ok) return false;
+  }
+  return second_agrees(p, p->lowered, &report, x, y, err);
 }
 
 static bool shape_fits(struct layout *l, const struct tir_arg *x, const struct tir_arg *y, uint32_t rank_x,
@@ -306,8 +324,8 @@ static bool try_choice(struct pair *p, const struct case_map *maps, uint32_t cou
 }
 
 bool case_equal(const struct tir *before, const struct tir *after, const struct case_map *maps, uint32_t count,
-                const struct tir *lowered, uint64_t seed, ms_error *err) {
-  struct pair p = {.a = before, .b = after, .seed = seed, .lowered = lowered};
+                const struct tir *lowered, bool too, uint64_t seed, ms_error *err) {
+  struct pair p = {.a = before, .b = after, .seed = seed, .lowered = lowered, .too = too};
   p.fa = tir_find_func(before, "main");
   p.fb = tir_find_func(after, "main");
   if (!p.fa || !p.fb || param_count(before, p.fa) != param_count(after, p.fb) ||
@@ -402,12 +420,15 @@ enum verdict case_judge(const char *text, const char *title, const char *file, u
   struct trace trace = read_trace(steps);
   struct tir *a = read_module(before, file, err);
   struct tir *b = a ? module_after(a, after, steps, file, flags, &refused, err) : NULL;
-  struct tir *lowered = b && flags & CASE_LOWERED ? lower(b, &refused, err) : NULL;
-  bool judged = b && (lowered || !(flags & CASE_LOWERED));
+  bool too = flags & CASE_LOWERED_TOO;
+  struct tir *lowered = b && (too || flags & CASE_LOWERED) ? lower(b, &refused, err) : NULL;
+  bool alone = too && refused && b; /* lowering refuses what the trace gives */
+  if (alone) refused = false;
+  bool judged = b && (lowered || alone || !(flags & (CASE_LOWERED | CASE_LOWERED_TOO)));
   enum verdict verdict = refused ? CASE_REFUSED : CASE_FAILED;
   if (judged && trace.unsafe && !(flags & CASE_ANY))
     verdict = CASE_UNSAFE;
-  else if (judged && case_equal(a, b, trace.maps, trace.map_count, lowered, seed, err))
+  else if (judged && case_equal(a, b, trace.maps, trace.map_count, lowered, too, seed, err))
     verdict = CASE_EQUAL;
   for (uint32_t i = 0; i < trace.map_count; i++) free(trace.maps[i].lambda);
   tir_free(a);

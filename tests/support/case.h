@@ -31,21 +31,22 @@ void case_free_paths(struct case_paths *paths);
  * says why. Layouts of parameters that the trace transforms are followed. */
 enum verdict { CASE_EQUAL, CASE_REFUSED, CASE_UNSAFE, CASE_FAILED, CASE_VERDICTS };
 enum {
-  CASE_OURS = 1,    /* not that section is judged, but what the trace gives when we replay it */
-  CASE_LOWERED = 2, /* it is lowered, and run as such: threads and parallel loops are real */
-  CASE_ANY = 4,     /* also after instructions that may change what is computed */
+  CASE_OURS = 1,        /* not that section is judged, but what the trace gives when we replay it */
+  CASE_LOWERED = 2,     /* it is lowered, and run as such: threads and parallel loops are real */
+  CASE_ANY = 4,         /* also after instructions that may change what is computed */
+  CASE_LOWERED_TOO = 8, /* as it is, and lowered, where lowering does not refuse it */
 };
 enum verdict case_judge(const char *text, const char *title, const char *file, unsigned flags, uint64_t seed,
                         ms_error *err);
 
 /* What case_judge does once both modules are there; maps: the layouts that the trace holds, in its order; lowered:
- * `after` lowered, which is run in its place, or NULL. */
+ * `after` lowered, which is run in its place, or after it (too), or NULL. */
 struct case_map {
   char *lambda;
   double pad;
 };
 bool case_equal(const struct tir *before, const struct tir *after, const struct case_map *maps, uint32_t count,
-                const struct tir *lowered, uint64_t seed, ms_error *err);
+                const struct tir *lowered, bool too, uint64_t seed, ms_error *err);
 /* Lowering that leaves the layout of memory the most to do: every allocation in the workspace, three threads; none
  * where the function binds threads of its own. */
 struct tir_lower_options case_lowering(const struct tir *ir);

@@ -1,8 +1,8 @@
-/* judge_cases [--ours] [--lower] [--unsafe] [--seed N] [--verbose] [--theirs] FILE|DIRECTORY…: judges the modules that
- * cases hold by running them, before and after the trace (support/case.h). Prints a line for each that fails, its name
- * first, then totals; exit status 1 if any failed.
+/* judge_cases [--ours] [--lower|--lower-too] [--unsafe] [--seed N] [--verbose] [--theirs] FILE|DIRECTORY…: judges the
+ * modules that cases hold by running them, before and after the trace (support/case.h). Prints a line for each that
+ * fails, its name first, then totals; exit status 1 if any failed.
  *   --ours  judges what we make of the trace instead of the module in the case
- *   --lower lowers it first, and runs it with real threads
+ *   --lower lowers it first, and runs it with real threads; --lower-too: runs it as it is, and then so
  *   --unsafe judges cases with instructions that may change what is computed as if these did not
  *   --theirs the modules are not ours, and neither are the failures: the status is 0 */
 #include "support/case.h"
@@ -72,6 +72,8 @@ int main(int argc, char **argv) {
       totals.flags |= CASE_OURS;
     else if (!strcmp(argv[i], "--lower"))
       totals.flags |= CASE_LOWERED;
+    else if (!strcmp(argv[i], "--lower-too"))
+      totals.flags |= CASE_LOWERED_TOO;
     else if (!strcmp(argv[i], "--unsafe"))
       totals.flags |= CASE_ANY;
     else if (!strcmp(argv[i], "--theirs"))
