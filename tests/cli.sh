@@ -213,7 +213,7 @@ check "help after other words" 0 "usage: msched apply" "$msched" apply "$dir/add
 check "bench replay of a workload" 0 "cuda/NRM" "$msched" bench replay cuda/NRM --count 10
 check "bench replay of growth" 0 "growth/GMMx16" "$msched" bench replay growth --count 2
 check "bench replay of nothing" 1 "No such file" "$msched" bench replay fly --count 1
-unread=ASAN_OPTIONS=detect_leaks=0 # the sanitizer of leaks cannot read the memory that vendors' libraries give their threads
+unread=ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 # the sanitizer of leaks cannot read the memory that vendors' libraries give their threads
 check "bench tune" 0 "tune: 2 trials" "$msched" bench tune --trials 2 -- 32 24 40
 check "bench ops" 0 "NRM_1_b1  " env $unread "$msched" bench ops NRM_1_b1 --trials 1 --db "$dir/ops.db"
 check "bench ops of short floats" 0 "F16_1_b1  " env $unread "$msched" bench ops F16_1_b1 --suite products --trials 1

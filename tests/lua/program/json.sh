@@ -93,7 +93,7 @@ agree "db export" "intrinsic sections intrinsics device" <"$work/exported"
 "$msched" doctor --json | agree doctor "clocks device_peak tensor cores_quota"
 "$msched" bench replay --count 3 --json | agree "bench replay" "peer_rate ratio"
 "$msched" bench search GMM --count 20 --trials 1 --json | agree "bench search" "peer"
-unread=ASAN_OPTIONS=detect_leaks=0 # as in cli.sh: vendors' libraries
+unread=ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 # as in cli.sh: vendors' libraries
 env $unread "$msched" bench ops NRM_1_b1 --trials 1 --json >"$work/ops"
 grep '"bench":"ops"' "$work/ops" | agree "bench ops" "ratio peak unused"
 ! grep '"bench":"ops total"' "$work/ops" >"$work/total" || agree "bench ops total" "" <"$work/total" # none without vendors
