@@ -142,8 +142,10 @@ end
 
 -- ---- Policies ----------------------------------------------------------------------------------------------------
 
--- A policy's run, as the lines of a file; the message that it ends with.
-local function failing(body, needs)
+-- A policy's run, as the lines of a file; the message that it ends with. timeout: of its own, in seconds; what never
+-- ends has less.
+local BRIEF = 0.1
+local function failing(body, needs, timeout)
   local base = os.tmpname()
   local path = base .. ".lua"
   support.paths[#support.paths + 1] = base
@@ -151,7 +153,7 @@ local function failing(body, needs)
   file:write('local ms = require "msched"\nreturn ms.policy {name = "mine", ', needs or "", " run = function(env)\n",
              body, "\nend}\n")
   file:close()
-  local _, failed = run({small, wide}, {policy = path, policy_timeout = 0.5, trials = 4})
+  local _, failed = run({small, wide}, {policy = path, policy_timeout = timeout or 0.5, trials = 4})
   for _, task in ipairs(failed) do
     assert(task.error, body .. " does not fail")
     assert(task.ended_as.why == "error" and task.error:find("policy `mine` (" .. path .. ":", 1, true) == 1, task.error)
@@ -159,15 +161,15 @@ local function failing(body, needs)
   os.remove(path)
   return failed[1].error:sub(#("policy `mine` (" .. path) + 1), failed[1]
 end
-local function fails(body, line, words, needs)
-  local message = failing(body, needs)
+local function fails(body, line, words, needs, timeout)
+  local message = failing(body, needs, timeout)
   assert(message:find(":" .. line .. "): ", 1, true) == 1 and message:find(words, 1, true), message)
 end
 fails('env:remaining()\nerror "oh"', 4, "oh")
 fails("error {}", 3, "raised a table")
 fails("local x = nil\nreturn x.y", 4, "attempt to index a nil value")
-fails("while true do end", 3, "ran longer than 0.5 seconds without asking for measurements")
-fails("while true do pcall(error) end", 3, "ran longer than 0.5 seconds")
+fails("while true do end", 3, "ran longer than 0.1 seconds without asking for measurements", nil, BRIEF)
+fails("while true do pcall(error) end", 3, "ran longer than 0.1 seconds", nil, BRIEF)
 fails("return 7", 2, "returned a number")
 -- The run's seconds end a policy that would run on, in Lua and in C; that is no failure.
 for _, body in ipairs {
@@ -184,13 +186,13 @@ for _, body in ipairs {
   end,
 } do
   local _, over =
-    run({wide}, {seconds = 1.5, trials = 4, policy = {kind = "policy", name = "endless", needs = {}, run = body}})
+    run({wide}, {seconds = 0.7, trials = 4, policy = {kind = "policy", name = "endless", needs = {}, run = body}})
   assert(over[1].ended_as.why == "seconds" and not over[1].error, over[1].error)
 end
 -- So do they what is measured of the machine before the search, which then is not known.
 for _, name in ipairs {"limit", "beside"} do
   local begun = 0
-  local _, over = run({wide}, {seconds = 1, trials = 4, [name] = function() begun = begun + 1; while true do end end})
+  local _, over = run({wide}, {seconds = 0.7, trials = 4, [name] = function() begun = begun + 1; while true do end end})
   assert(begun == 1 and over[1].ended_as.why == "seconds" and not over[1].error and over[1][name] == nil, over[1].error)
 end
 do -- a text is why it ends

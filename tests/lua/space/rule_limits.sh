@@ -78,17 +78,17 @@ cat >endless.lua <<'E2'
 local ms = require "msched"
 return ms.model {name = "slow", update = function() end, predict = function() while true do end end}
 E2
-"$msched" tune "$gemm" --trials 4 --policy evolutionary --policy-timeout 2 --model endless.lua --db e.db -- 64 64 64 >out 2>err || fail "endless: $(cat err)"
-cat out err | grep -qE 'model .slow. \(endless.lua:2\) ran longer than 2 seconds.*--policy-timeout' || fail "the model is not named: $(cat out err)"
+"$msched" tune "$gemm" --trials 4 --policy evolutionary --policy-timeout 0.7 --model endless.lua --db e.db -- 64 64 64 >out 2>err || fail "endless: $(cat err)"
+cat out err | grep -qE 'model .slow. \(endless.lua:2\) ran longer than 0.7 seconds.*--policy-timeout' || fail "the model is not named: $(cat out err)"
 grep -q '^next:' out || fail "it did not go on: $(cat out err)"
 cat >learns.lua <<'E2'
 local ms = require "msched"
 return ms.model {name = "learns", update = function() while true do end end, predict = function(_, list) local r = {} for i in ipairs(list) do r[i] = 0 end return r end}
 E2
-"$msched" tune "$gemm" --trials 4 --policy evolutionary --policy-timeout 2 --model learns.lua --db l.db -- 64 64 64 >out 2>err || fail "learning without end: $(cat err)"
-cat out err | grep -qE 'model .learns. \(learns.lua:2\) ran longer than 2 seconds.*--policy-timeout' || fail "the model that learns is not named: $(cat out err)"
+"$msched" tune "$gemm" --trials 4 --policy evolutionary --policy-timeout 0.7 --model learns.lua --db l.db -- 64 64 64 >out 2>err || fail "learning without end: $(cat err)"
+cat out err | grep -qE 'model .learns. \(learns.lua:2\) ran longer than 0.7 seconds.*--policy-timeout' || fail "the model that learns is not named: $(cat out err)"
 grep -q '^next:' out || fail "it did not go on: $(cat out err)"
 sed -i 's/name = "slow"/name = "slow", required = true/' endless.lua
 status=0
-"$msched" tune "$gemm" --trials 4 --policy evolutionary --policy-timeout 2 --model endless.lua --db r.db -- 64 64 64 >out 2>err || status=$?
-[ $status = 1 ] && cat out err | grep -qE 'model .slow. \(endless.lua:2\) ran longer than 2 seconds' || fail "required: status $status: $(cat out err)"
+"$msched" tune "$gemm" --trials 4 --policy evolutionary --policy-timeout 0.7 --model endless.lua --db r.db -- 64 64 64 >out 2>err || status=$?
+[ $status = 1 ] && cat out err | grep -qE 'model .slow. \(endless.lua:2\) ran longer than 0.7 seconds' || fail "required: status $status: $(cat out err)"
