@@ -73,25 +73,34 @@ static void shim_put_sum(uint32_t *d, int i, double sum) {
   d[i / 2] = (d[i / 2] & 0xffff0000u >> i % 2 * 16) | (uint32_t)fibers_to_half((float)sum) << i % 2 * 16;
 }
 
+/* What a warp multiplies, as its lanes hold it. */
+struct shim_fragments {
+  bool read;
+  double x[16][32], y[32][8];
+};
+static struct shim_fragments shim_fragments_of[FIBERS_MOST_THREADS / 32];
+
 /* d += a * b of 16 rows, 8 columns; a of so many columns: with half of what fills its registers it has half of them. */
 template <class IN, int DEPTH, class SUM> static void shim_mma(SUM *d, const uint32_t *a, const uint32_t *b) {
   enum { of_lane = 16 * DEPTH / 32 };
   unsigned thread = fibers_thread(), lane = thread % 32, first = thread - lane;
-  double x[16][DEPTH], y[DEPTH][8];
+  struct shim_fragments *f = &shim_fragments_of[thread / 32];
   shim_of_thread[thread] = {a, b, d};
+  f->read = false;
   fibers_shuffle(~0u, 0, 0, 32, -7);
-  for (unsigned l = 0; l < 32; l++)
+  for (unsigned l = 0; l < 32 && !f->read; l++) /* the first to go on reads them for all */
     for (int i = 0; i < of_lane; i++) {
       struct fibers_place p = fibers_mma_place(0, IN::bits, (int)l, i);
-      x[p.row][p.column] = shim_element<IN>(shim_of_thread[first + l].a, i);
+      f->x[p.row][p.column] = shim_element<IN>(shim_of_thread[first + l].a, i);
       if (i >= of_lane / 2) continue;
       p = fibers_mma_place(1, IN::bits, (int)l, i);
-      y[p.row][p.column] = shim_element<IN>(shim_of_thread[first + l].b, i);
+      f->y[p.row][p.column] = shim_element<IN>(shim_of_thread[first + l].b, i);
     }
+  f->read = true;
   for (int i = 0; i < 4; i++) {
     struct fibers_place p = fibers_mma_place(2, IN::bits, (int)lane, i);
     double sum = shim_sum(d, i);
-    for (int k = 0; k < DEPTH; k++) sum += x[p.row][k] * y[k][p.column];
+    for (int k = 0; k < DEPTH; k++) sum += f->x[p.row][k] * f->y[k][p.column];
     shim_put_sum(d, i, sum);
   }
   fibers_shuffle(~0u, 0, 0, 32, -8); /* others have read what stands in registers */

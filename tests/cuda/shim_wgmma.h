@@ -91,18 +91,25 @@ static inline uint16_t shim_of_registers(const struct shim_product *p, bool lowe
   return (uint16_t)(p->registers[k % 8 / 2][k / 8 * 2 + lower] >> k % 2 * 16);
 }
 
+static inline double shim_short(const struct shim_product *p, uint16_t bits) {
+  return p->bfloat ? shim_bf16::value(bits) : shim_f16::value(bits);
+}
+
 static inline void shim_do_product(const struct shim_product *p, float *sums) {
   struct shim_matrix a = {}, b = shim_described(p->b);
+  double x[2][16]; /* of the thread's two rows */
+  int rows[2] = {-1, -1};
   if (!p->registers[0]) a = shim_described(p->a);
   for (int e = 0; e < p->n / 2; e++) {
     struct fibers_place at = fibers_wgmma_place((int)(fibers_thread() % 128), e);
+    bool lower = at.row % 16 >= 8;
+    for (uint32_t k = 0; k < 16 && rows[lower] != at.row; k++)
+      x[lower][k] = shim_short(p, p->registers[0] ? shim_of_registers(p, lower, k)
+                                                  : shim_of_matrix(&a, true, (uint32_t)at.row, k));
+    rows[lower] = at.row;
     double sum = sums[e];
-    for (uint32_t k = 0; k < 16; k++) {
-      uint16_t x = p->registers[0] ? shim_of_registers(p, at.row % 16 >= 8, k)
-                                   : shim_of_matrix(&a, true, (uint32_t)at.row, k),
-               y = shim_of_matrix(&b, !p->by_rows, (uint32_t)at.column, k);
-      sum += p->bfloat ? shim_bf16::value(x) * shim_bf16::value(y) : shim_f16::value(x) * shim_f16::value(y);
-    }
+    for (uint32_t k = 0; k < 16; k++)
+      sum += x[lower][k] * shim_short(p, shim_of_matrix(&b, !p->by_rows, (uint32_t)at.column, k));
     sums[e] = (float)sum;
   }
 }

@@ -50,20 +50,33 @@ template <class T> static void shim_store(void *to, const void *d, size_t stride
   }
 }
 
+/* What a warp multiplies. */
+struct shim_matrices {
+  bool read;
+  double a[SHIM_SIDE][SHIM_SIDE], b[SHIM_SIDE][SHIM_SIDE];
+};
+static struct shim_matrices shim_matrices_of[FIBERS_MOST_THREADS / 32];
+
 /* d = a * b + c */
 template <class IN, class SUM>
 static void shim_multiply(shim_layout a_layout, shim_layout b_layout, void *d, const void *a, const void *b,
                           const void *c) {
   unsigned thread = fibers_thread(), lane = thread % 32, warp = thread / 32;
   SUM sums[SHIM_HELD];
+  struct shim_matrices *m = &shim_matrices_of[warp];
   shim_of_thread[thread] = {a, b, c};
+  m->read = false;
   fibers_shuffle(~0u, 0, 0, 32, -3);
+  for (int i = 0; i < SHIM_SIDE && !m->read; i++) /* the first to go on reads them for all */
+    for (int j = 0; j < SHIM_SIDE; j++) {
+      m->a[i][j] = shim_held<IN>(&shim_operands::a, warp, a_layout, i, j);
+      m->b[i][j] = shim_held<IN>(&shim_operands::b, warp, b_layout, i, j);
+    }
+  m->read = true;
   for (unsigned e = 0; e < SHIM_HELD; e++) {
     int i = (int)(lane * SHIM_HELD + e) / SHIM_SIDE, j = (int)(lane * SHIM_HELD + e) % SHIM_SIDE;
     double sum = shim_held<SUM>(&shim_operands::c, warp, shim_row, i, j);
-    for (int k = 0; k < SHIM_SIDE; k++)
-      sum += shim_held<IN>(&shim_operands::a, warp, a_layout, i, k) *
-             shim_held<IN>(&shim_operands::b, warp, b_layout, k, j);
+    for (int k = 0; k < SHIM_SIDE; k++) sum += m->a[i][k] * m->b[k][j];
     shim_round(&sums[e], sum);
   }
   fibers_shuffle(~0u, 0, 0, 32, -4); /* others have read what d replaces */
