@@ -238,6 +238,19 @@ static bool is_plain(const struct tir *ir, tir_block block, const tir_var *vars,
   return !tir_as(ir, block, TIR_BLOCK)->block.predicate;
 }
 
+/* A loop that no iteration is bound to may have no iteration. */
+static bool may_not_run(const struct tir *ir, tir_block block, const tir_var *vars, uint32_t count) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t l = 0; l < count; l++) {
+    bool bound = false;
+    if (tir_at(ir, ir->vars.at[vars[l]].extent)->lo >= 1) continue;
+    for (uint32_t i = iters.first; i < iters.first + iters.count && !bound; i++)
+      bound = tir_uses_var(ir, ir->iters.at[i].binding, vars[l]);
+    if (!bound) return true;
+  }
+  return false;
+}
+
 bool tir_runs_for_all(struct tir *ir, tir_block block) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   tir_var vars[MOST_LOOPS];
@@ -245,6 +258,7 @@ bool tir_runs_for_all(struct tir *ir, tir_block block) {
   struct tir_interval taken[MOST_ITERS];
   uint32_t loops = tir_loop_vars(ir, block, TIR_NONE, vars, MOST_LOOPS), count = tir_block_at(ir, block)->iters.count;
   if (loops > MOST_LOOPS || count > MOST_ITERS) return false;
+  if (may_not_run(ir, block, vars, loops)) return false;
   if (is_plain(ir, block, vars, loops)) return true;
   for (uint32_t i = 0; i < count; i++) {
     ranges[2 * i] = tir_iters(ir, block)[i].binding;

@@ -62,7 +62,9 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   if (!covers(ir, &plan->in, &plan->out))
     return tir_refuse(ir, err, MS_NOT_IN_PLACE, block, "block `%s` writes more of `%s` than it reads",
                       tir_block_name(ir, block), tir_buffer_name(ir, plan->in.buffer));
-  if (!tir_settle_cached_region(ir, &plan->in, TIR_NONE, err)) return false;
+  if (!tir_settle_cached_region(ir, &plan->in, TIR_NONE, err) ||
+      !tir_check_copy_condition(ir, &plan->out, block, err) || !tir_check_copy_condition(ir, &plan->in, block, err))
+    return false;
   plan->out.compact = plan->in.compact;
   return check_declared(ir, plan, err) && check_matches(ir, plan, err) && tir_check_declares_inner(ir, block, err) &&
          tir_check_writes_exact(ir, block, err) && tir_check_stage_pipeline(ir, plan->in.scope, err);

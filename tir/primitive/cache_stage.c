@@ -426,6 +426,14 @@ static bool depends_on_data(struct tir *ir, const struct tir_cache_plan *plan) {
   return false;
 }
 
+bool tir_check_copy_condition(struct tir *ir, const struct tir_cache_plan *plan, tir_block writer, ms_error *err) {
+  return !plan->predicate || !tir_uses_buffer(ir, plan->predicate, plan->buffer) ||
+         tir_refuse(
+             ir, err, MS_CACHE_STRIDED, writer,
+             "the condition of block `%s` loads `%s`, which the copy under that condition would change meanwhile",
+             tir_block_name(ir, writer), tir_buffer_name(ir, plan->buffer));
+}
+
 bool tir_settle_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_block writer, ms_error *err) {
   assert(!writer || tir_is(ir, writer, TIR_BLOCK));
   if (any_have(ir, plan->ranges, plan->rank, TIR_HAS_LOAD) && depends_on_data(ir, plan))
@@ -434,6 +442,7 @@ bool tir_settle_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_b
   if (writer && (plan->strided || plan->bounded))
     return tir_refuse(ir, err, MS_CACHE_STRIDED, writer, "block `%s` writes `%s` strided here, not densely",
                       tir_block_name(ir, writer), tir_buffer_name(ir, plan->buffer));
+  if (writer && !tir_check_copy_condition(ir, plan, writer, err)) return false;
   if (writer && plan->left_out)
     return tir_refuse(ir, err, MS_CACHE_STRIDED, writer,
                       "what is copied may not be written: no iteration of block `%s` is found in which its conditions "

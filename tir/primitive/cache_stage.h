@@ -61,6 +61,8 @@ void tir_cache_whole(struct tir *ir, struct tir_cache_plan *plan);
  * cannot name, it has the buffer's shape instead. Refuses a strided region: the copy would read what is not written.
  */
 bool tir_settle_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_block writer, ms_error *err);
+/* Refuses a copy back under a condition that loads the buffer. */
+bool tir_check_copy_condition(struct tir *ir, const struct tir_cache_plan *plan, tir_block writer, ms_error *err);
 /* A compact cache holds what the block reads of the buffer, whatever is known of its reads from before: else its
  * accesses would leave the cache. */
 bool tir_check_cache_holds(struct tir *ir, const struct tir_cache_plan *plan, tir_block reader, ms_error *err);

@@ -264,8 +264,9 @@ static bool check(struct tir *ir, const tir_loop *loops, struct plan *plan, ms_e
     if (tir_stmt_at(ir, n->loops[0])->list != tir_stmt_at(ir, plan->nests[0].loops[0])->list)
       return tir_refuse(ir, err, MS_MERGE_SCOPE, loops[i], "this loop stands in an init or branch, not all do");
     if (i && !check_extents(ir, &plan->nests[0], n, err)) return false;
-    for (uint32_t l = 0; l < n->depth; l++)
-      if (!tir_check_place_steady(ir, n->loops[l], tir_parent_block(ir, loops[0]), err)) return false;
+    /* Ranges, bindings and predicates are evaluated between other iterations of the other nests. */
+    for (tir_stmt s = n->loops[0]; s; s = tir_next_in_scope(ir, s, n->loops[0]))
+      if (!tir_check_place_steady(ir, s, tir_parent_block(ir, loops[0]), err)) return false;
     if (!find_blocks(ir, loops[i], n->blocks, &n->block_count))
       return tir_refuse(ir, err, MS_MERGE_BODY, loops[i], "more than loops and blocks is in this loop");
   }
