@@ -64,6 +64,8 @@ static void mark_stmt(struct uses *u, tir_stmt s) {
   for (uint32_t i = 0; i < r->iters.count; i++)
     tir_walk_expr(ir, ir->iters.at[r->iters.first + i].binding, mark_used, u);
   for (uint32_t i = 0; i < r->matches.count; i++) u->used[ir->matches.at[r->matches.first + i].source.buffer] = 1;
+  for (uint32_t i = 0; i < r->reads.count; i++) u->used[ir->regions.at[r->reads.first + i].buffer] = 1;
+  for (uint32_t i = 0; i < r->writes.count; i++) u->used[ir->regions.at[r->writes.first + i].buffer] = 1;
 }
 
 /* What the buffer is a view of, at last; itself, where its pointer is of no buffer. */

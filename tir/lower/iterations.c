@@ -12,6 +12,7 @@ struct search {
   struct lower_windows *windows;
   tir_stmt site;
   bool known;
+  tir_stmt first_read; /* what is written at it or behind it is left out; TIR_NONE: nothing is */
 };
 
 /* What a statement reads of the element that it writes is where it writes. */
@@ -53,12 +54,17 @@ static void widen(struct tir *ir, struct search *search, tir_stmt s, const tir_e
   }
 }
 
+static bool is_left_out(const struct tir *ir, const struct search *search, tir_stmt s) {
+  return search->first_read && tir_compare_position(ir, s, search->first_read) >= 0;
+}
+
 /* Where data decides what is read along a dimension, that may be all of it. */
 static void widen_by_access(struct tir *ir, void *data, tir_stmt s, const struct access *a, bool writes) {
   struct search *search = data;
   tir_expr ranges[2 * TIR_MOST_RANK];
   uint32_t whole = 0;
   if (a->buffer != search->windows->buffer || !search->known || (!writes && is_own_element(ir, s, a))) return;
+  if (writes && is_left_out(ir, search, s)) return;
   for (uint32_t d = 0; d < a->count && search->known; d++) {
     bool decided = !tir_is_index(ir, a->indices[d]);
     if (decided && writes) search->known = false;
@@ -78,23 +84,42 @@ static void widen_by_matches(struct tir *ir, struct search *search, tir_block bl
     matches |= ir->matches.at[i].source.buffer == search->windows->buffer;
   for (int writes = 0; writes < 2 && matches && search->known; writes++) {
     const struct tir_region *region = tir_region_of(ir, writes ? r->writes : r->reads, search->windows->buffer);
-    if (!region) continue;
+    if (!region || (writes && is_left_out(ir, search, block))) continue;
     tir_region_over_loops(ir, block, *region, ranges);
     widen(ir, search, block, ranges, tir_buffer_at(ir, search->windows->buffer)->rank, 0, writes);
   }
 }
 
-bool lower_find_windows(struct tir *ir, tir_stmt site, tir_buffer buffer, struct lower_windows *out) {
-  assert(tir_is_buffer(ir, buffer));
-  struct search search = {out, site, true};
+static bool find_windows(struct tir *ir, struct search *search, tir_buffer buffer) {
+  struct lower_windows *w = search->windows;
   uint32_t rank = tir_buffer_at(ir, buffer)->rank;
   if (rank > TIR_MOST_RANK) return false;
+  w->buffer = buffer;
+  for (uint32_t d = 0; d < rank; d++) w->read[d] = w->written[d] = tir_nothing();
+  lower_visit(ir, search->site, widen_by_access, search);
+  for (tir_stmt s = search->site; s; s = tir_next(ir, s, search->site))
+    if (tir_is(ir, s, TIR_BLOCK)) widen_by_matches(ir, search, s);
+  return search->known;
+}
+
+bool lower_find_windows(struct tir *ir, tir_stmt site, tir_buffer buffer, struct lower_windows *out) {
+  assert(tir_is_buffer(ir, buffer));
+  struct search search = {.windows = out, .site = site, .known = true};
+  return find_windows(ir, &search, buffer);
+}
+
+static void note_read(struct tir *ir, void *data, tir_stmt s, const struct access *a, bool writes) {
+  struct search *search = data;
+  if (a->buffer != search->windows->buffer || writes || is_own_element(ir, s, a)) return;
+  if (!search->first_read || tir_compare_position(ir, s, search->first_read) < 0) search->first_read = s;
+}
+
+bool lower_find_windows_before(struct tir *ir, tir_stmt site, tir_buffer buffer, struct lower_windows *out) {
+  assert(tir_is_buffer(ir, buffer));
+  struct search search = {.windows = out, .site = site, .known = true};
   out->buffer = buffer;
-  for (uint32_t d = 0; d < rank; d++) out->read[d] = out->written[d] = tir_nothing();
-  lower_visit(ir, site, widen_by_access, &search);
-  for (tir_stmt s = site; s; s = tir_next(ir, s, site))
-    if (tir_is(ir, s, TIR_BLOCK)) widen_by_matches(ir, &search, s);
-  return search.known;
+  lower_visit(ir, site, note_read, &search);
+  return find_windows(ir, &search, buffer);
 }
 
 bool lower_reads_other_iterations(struct tir *ir, const struct lower_windows *w, tir_var v) {

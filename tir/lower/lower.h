@@ -266,6 +266,8 @@ struct lower_windows {
   struct tir_interval read[TIR_MOST_RANK], written[TIR_MOST_RANK];
 };
 bool lower_find_windows(struct tir *ir, tir_stmt site, tir_buffer buffer, struct lower_windows *out);
+/* The same, but of what is written only what comes before all that is read. */
+bool lower_find_windows_before(struct tir *ir, tir_stmt site, tir_buffer buffer, struct lower_windows *out);
 /* What is written moves with v, and in one iteration more is read, as far as is known. */
 bool lower_reads_other_iterations(struct tir *ir, const struct lower_windows *windows, tir_var v);
 bool lower_indices_use(const struct tir *ir, tir_stmt store, tir_var v);

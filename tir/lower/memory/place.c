@@ -281,12 +281,13 @@ static void fix_shape(struct tir *ir, tir_block block, tir_buffer buffer) {
 static tir_stmt outlive_loops(struct tir *ir, tir_block scope, tir_buffer buffer, tir_stmt at) {
   struct lower_windows w;
   tir_stmt place = at;
-  if (at == scope || !lower_find_windows(ir, at, buffer, &w)) return at;
+  if (at == scope || !lower_find_windows_before(ir, at, buffer, &w)) return at;
+  bool reads_first = tir_buffer_at(ir, buffer)->rank && w.written[0].empty && !w.read[0].empty;
   for (tir_stmt p = at; p != scope; p = tir_stmt_at(ir, p)->parent) {
     if (!tir_is(ir, p, TIR_LOOP)) continue;
     int kind = tir_stmt_at(ir, p)->loop_kind;
     if ((kind == TIR_SERIAL || kind == TIR_UNROLLED || kind == TIR_PARALLEL) &&
-        lower_reads_other_iterations(ir, &w, tir_as(ir, p, TIR_LOOP)->loop.var))
+        (reads_first || lower_reads_other_iterations(ir, &w, tir_as(ir, p, TIR_LOOP)->loop.var)))
       place = tir_stmt_at(ir, p)->parent;
   }
   return place;
