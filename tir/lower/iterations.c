@@ -85,8 +85,11 @@ static void widen_by_matches(struct tir *ir, struct search *search, tir_block bl
   for (int writes = 0; writes < 2 && matches && search->known; writes++) {
     const struct tir_region *region = tir_region_of(ir, writes ? r->writes : r->reads, search->windows->buffer);
     if (!region || (writes && is_left_out(ir, search, block))) continue;
-    tir_region_over_loops(ir, block, *region, ranges);
-    widen(ir, search, block, ranges, tir_buffer_at(ir, search->windows->buffer)->rank, 0, writes);
+    uint32_t rank = tir_buffer_at(ir, search->windows->buffer)->rank;
+    tir_stmt inside = tir_stmt_at(ir, block)->first[TIR_BODY];
+    for (uint32_t i = 0; i < 2 * rank && inside; i++)
+      ranges[i] = tir_over_loops(ir, inside, ir->operands.at[region->ranges + i]);
+    if (inside) widen(ir, search, block, ranges, rank, 0, writes);
   }
 }
 

@@ -12,6 +12,7 @@
  *           element may be outside of the buffer, the cache holds zero.
  * Forward:  nothing dies. */
 #include "cache_stage.h"
+#include "tir/analysis/outside.h"
 #include "copy_stage.h"
 #include "tir/analysis/loads.h"
 #include "tir/analysis/order/iteration_order.h"
@@ -54,6 +55,14 @@ static tir_block last_writer(struct tir *ir, tir_block block, const struct plan 
   return writer;
 }
 
+/* The copy is made before the loops around the block run, under its condition: they write nothing that this loads. */
+static bool check_steady(struct tir *ir, tir_block block, const struct tir_cache_plan *cache, ms_error *err) {
+  tir_stmt place = cache->before ? tir_stmt_at(ir, cache->before)->parent : cache->scope, top = block;
+  while (top != place && tir_stmt_at(ir, top)->parent != place && tir_stmt_at(ir, top)->parent != cache->scope)
+    top = tir_stmt_at(ir, top)->parent;
+  return top == block || tir_check_places_steady(ir, block, top, err);
+}
+
 static bool find_place(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
   struct tir_cache_plan *cache = &plan->cache;
   tir_block writer, reader = block;
@@ -76,7 +85,7 @@ static bool find_place(struct tir *ir, tir_block block, struct plan *plan, ms_er
                       tir_block_name(ir, reader), tir_block_name(ir, writer));
   tir_stmt user = plan->write ? tir_first_user(ir, cache, block, reader) : reader;
   if (writer && user) tir_place_cache(ir, cache, writer, user);
-  return !plan->write || tir_check_early_loads(ir, cache, block, err);
+  return plan->write ? tir_check_early_loads(ir, cache, block, err) : check_steady(ir, block, cache, err);
 }
 
 /* ---- Check: the elements ---- */
