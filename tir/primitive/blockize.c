@@ -108,10 +108,16 @@ static bool follows_loop(const struct tir *ir, const struct tir_blockize_plan *p
   return !bound && ranges_use(ir, plan, v);
 }
 
-/* What is put into a block knows the loops around it, those around conditions too, by the block's iterations only. */
+/* A block with iterations: what is in it knows the loops around it by these. */
+static bool has_iterations(const struct tir *ir, tir_stmt s) {
+  return tir_is(ir, s, TIR_BLOCK) && tir_block_at(ir, s)->iters.count;
+}
+
+/* What is put into a block knows the loops around it, those around conditions and around blocks without iterations too,
+ * by the block's iterations only. */
 static bool check_ranges(struct tir *ir, const struct tir_blockize_plan *plan, ms_error *err) {
   tir_stmt first = plan->inner_count ? plan->loops[plan->inner_count - 1] : plan->block;
-  for (tir_stmt s = tir_stmt_at(ir, first)->parent; s && !tir_is(ir, s, TIR_BLOCK); s = tir_stmt_at(ir, s)->parent)
+  for (tir_stmt s = tir_stmt_at(ir, first)->parent; s && !has_iterations(ir, s); s = tir_stmt_at(ir, s)->parent)
     if (tir_is(ir, s, TIR_LOOP) && follows_loop(ir, plan, s))
       return tir_refuse(ir, err, MS_LOOP_RANGE_DEPENDS, plan->block,
                         "a range around block `%s` depends on a loop that no iteration stands for",
@@ -353,16 +359,15 @@ static struct tir_interval declared_by(struct tir *ir, tir_block block, bool wri
  * guard, or it is not known how far. */
 static void cut_to_declared(struct tir *ir, tir_block around, bool write, tir_buffer buffer, uint32_t d,
                             const struct iterations *made, struct tir_interval *covered) {
-  if (!tir_scope_of(ir, around) || tir_buffer_at(ir, buffer)->user_annotated) return;
-  if (tir_count_regions_of(ir, tir_regions(ir, around, write), buffer) != 1) return;
-  if (covered->empty) return;
+  if (!tir_scope_of(ir, around) || tir_buffer_at(ir, buffer)->user_annotated || covered->empty) return;
+  uint32_t read = write ? 0 : tir_count_regions_of(ir, tir_regions(ir, around, false), buffer);
+  uint32_t written = tir_count_regions_of(ir, tir_regions(ir, around, true), buffer); /* which it may read, too */
+  if (read > 1 || written > 1 || !(read + written)) return;
   bool known = covered->min && covered->max;
   tir_type type = tir_type_of(ir, known ? covered->min : ir->operands.at[tir_buffer_at(ir, buffer)->shape + d]);
-  struct tir_interval declared = declared_by(ir, around, write, buffer, d, type);
-  uint32_t written = write ? 0 : tir_count_regions_of(ir, tir_regions(ir, around, true), buffer);
-  if (written > 1) return;
-  if (written) /* what it wrote it may read */
-    declared = tir_interval_union(ir, declared, declared_by(ir, around, true, buffer, d, type));
+  struct tir_interval declared = tir_nothing();
+  if (read) declared = declared_by(ir, around, false, buffer, d, type);
+  if (written) declared = tir_interval_union(ir, declared, declared_by(ir, around, true, buffer, d, type));
   if (known &&
       (tir_interval_covers(ir, declared, *covered) || tir_interval_covers(ir, declared, as_bound(ir, made, *covered))))
     return;

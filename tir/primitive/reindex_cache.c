@@ -12,10 +12,10 @@
  *           element may be outside of the buffer, the cache holds zero.
  * Forward:  nothing dies. */
 #include "cache_stage.h"
-#include "tir/analysis/outside.h"
 #include "copy_stage.h"
 #include "tir/analysis/loads.h"
 #include "tir/analysis/order/iteration_order.h"
+#include "tir/analysis/outside.h"
 #include "tir/index_map.h"
 
 #include <string.h>
