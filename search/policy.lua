@@ -58,11 +58,11 @@ local Running = {}
 Running.__index = Running
 
 -- Asks for measurements, from within a policy; gives what came of them. The list is kept here: a policy that runs
--- itself as a coroutine of its own sees what it yields, and yields it on.
+-- itself as a coroutine of its own sees what it yields, and yields it on. What it does not yield on asks nobody, and is
+-- refused where nothing is asked for behind it.
 local LOST, REMEDY = "asked for measurements in a coroutine of its own and did not yield on what that yielded",
                      "call env:measure outside of it, or yield on what it yields and resume it with what comes back"
 function Running:ask(candidates)
-  if self.request then error(LOST .. "; " .. REMEDY, 0) end
   self.request = candidates
   return coroutine.yield(REQUEST)
 end
