@@ -103,8 +103,13 @@ struct vm_value {
   union {
     int64_t integer;
     double real;
-    uint32_t ref;
-    uint32_t first;
+    struct {
+      union {
+        uint32_t ref;
+        uint32_t first;
+      };
+      uint32_t rest; /* 0: values that are the same are so byte by byte */
+    };
   };
 };
 static inline struct vm_value vm_none(void) { return (struct vm_value){.kind = VM_NONE}; }
