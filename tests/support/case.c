@@ -224,7 +224,7 @@ static bool run_second(const struct pair *p, const struct tir *lowered, const st
 /* The second function, as it is or lowered, on what `y` holds: whether it leaves what the first left in `x`. */
 static bool second_agrees(const struct pair *p, const struct tir *lowered, const struct tir_run_report *first,
                           const struct tir_arguments *x, struct tir_arguments *y, ms_error *err) {
-  struct tir_run_report second;
+  struct tir_run_report second = {0};
   struct tir_run_options options = {.most_steps = MOST_STEPS,
                                     .externs = case_externs,
                                     .extern_count = case_extern_count,
