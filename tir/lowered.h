@@ -18,7 +18,7 @@ enum tir_instruction {
   TIR_TDPBSUD, /* tiles of bytes, of A and of B signed or not */
   TIR_TDPBUSD,
   TIR_TDPBUUD,
-  TIR_TILEZERO, /* a tile of zeros */
+  TIR_TILEZERO,        /* a tile of zeros */
   TIR_INTERLEAVE_2X32, /* sixteen columns of so many rows, a vector each row */
   TIR_INTERLEAVE_3X32,
   TIR_INTERLEAVE_4X32,
