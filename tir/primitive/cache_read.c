@@ -100,6 +100,17 @@ static bool check_places(struct tir *ir, const struct tir_cache_plan *plan, ms_e
                     tir_block_name(ir, plan->scope), tir_buffer_name(ir, plan->buffer));
 }
 
+/* Nothing in the scope writes the input without declaring it, but for the block itself. */
+static bool check_unwritten(struct tir *ir, const struct tir_cache_plan *plan, tir_block block, ms_error *err) {
+  for (uint32_t u = tir_buffer_at(ir, plan->buffer)->undeclared; u; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    bool own = b == block || tir_is_below(ir, b, block) || tir_is_below(ir, block, b);
+    if (!own && ir->uses.at[u].undeclared & TIR_USE_WRITES && tir_is_below(ir, b, plan->scope))
+      return tir_refuse_undeclared(ir, b, plan->buffer, err);
+  }
+  return true;
+}
+
 /* Every child of the scope that reads the buffer reads what is written before it. */
 static bool check_cover(struct tir *ir, const struct tir_cache_plan *plan, ms_error *err) {
   for (uint32_t u = tir_buffer_at(ir, plan->buffer)->readers; u; u = ir->uses.at[u].next) {
@@ -148,7 +159,8 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   if ((n->writers || n->undeclared) && !tir_check_declared_around(ir, plan->cache.buffer, plan->cache.scope, err))
     return false;
   if (plan->writer && !tir_check_writes_exact(ir, plan->writer, err)) return false;
-  if (!plan->writer && (!tir_check_input_declared(ir, &plan->cache, true, err) || !check_places(ir, &plan->cache, err)))
+  if (!plan->writer && (!tir_check_input_declared(ir, &plan->cache, true, err) ||
+                        !check_places(ir, &plan->cache, err) || !check_unwritten(ir, &plan->cache, block, err)))
     return false;
   if (!plan->writer)
     plan_input(ir, plan, block);
