@@ -120,12 +120,14 @@ static bool goes_on(struct tir *ir, tir_block block, tir_buffer buffer, tir_loop
   return others && tir_reads_from_before(ir, block, buffer) && !reads_of_iteration(ir, block, buffer, loop);
 }
 
-/* Several iterations of the loop write one element, of those that the predicate lets write. */
-static bool shares_elements(struct tir *ir, tir_block block, tir_buffer buffer, tir_var v) {
+/* Iterations of the loop, which run one after the other, write one element, of those that the predicate lets write. */
+static bool shares_elements(struct tir *ir, tir_block block, tir_buffer buffer, tir_loop loop) {
+  tir_var v = tir_as(ir, loop, TIR_LOOP)->loop.var;
+  int kind = tir_stmt_at(ir, loop)->loop_kind;
   const struct tir_region *written = tir_region_of(ir, tir_block_at(ir, block)->writes, buffer);
   tir_expr ranges[2 * TIR_MOST_RANK], indices[TIR_MOST_RANK];
   uint32_t rank = tir_buffer_at(ir, buffer)->rank;
-  if (!written || rank > TIR_MOST_RANK) return false;
+  if (!written || rank > TIR_MOST_RANK || (kind != TIR_SERIAL && kind != TIR_UNROLLED)) return false;
   tir_region_over_loops(ir, block, *written, ranges);
   for (uint32_t d = 0; d < rank; d++) {
     indices[d] = ranges[2 * d];
@@ -151,7 +153,7 @@ static bool carries(struct tir *ir, tir_block block, tir_buffer buffer, tir_loop
   if (!bound && repeats(ir, block, buffer, loop)) return true;
   if (bound && goes_on(ir, block, buffer, loop)) return true;
   if (!predicate || !tir_uses_var(ir, predicate, v)) return false;
-  return !elsewhere || leaves_out(ir, block, buffer, v) || shares_elements(ir, block, buffer, v);
+  return !elsewhere || leaves_out(ir, block, buffer, v) || shares_elements(ir, block, buffer, loop);
 }
 
 /* What is around the outermost loop, of those around `block` below `limit`, whose iterations the writer joins; else the
