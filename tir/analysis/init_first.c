@@ -130,12 +130,20 @@ static bool starts_late(const struct reducing *loops, const struct tir_iter *ite
   return trend_of(&all, iter->binding) == FALLS;
 }
 
-/* A loop runs through a reduction and through another iteration too, and they are not digits of it that take all their
- * values with one another: for some values of the other, the reduction may not come to its start. */
+/* A loop runs through a reduction and through another iteration too, of a reduction or not, and they are not digits of
+ * it that take all their values with one another: for some values of the other, the reduction may not come to its
+ * start. */
 static bool shares_loop(struct tir *ir, tir_block block, const struct reducing *loops) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
+  uint64_t reduced = 0; /* variables, as expressions note them, in bindings of reductions */
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
-    if (ir->iters.at[i].kind == TIR_REDUCE) continue;
+    if (ir->iters.at[i].kind == TIR_REDUCE) {
+      uint64_t vars = tir_at(ir, ir->iters.at[i].binding)->vars;
+      bool single = tir_is_const(ir, ir->vars.at[ir->iters.at[i].var].extent, 1);
+      if (!single && vars & reduced && !tir_is_affine_binding(ir, block, TIR_NONE)) return true;
+      if (!single) reduced |= vars;
+      continue;
+    }
     if (ir->has_lets && tir_uses_let(ir, ir->iters.at[i].binding))
       return loops->mask != 0; /* it may follow those that reduce */
     if (follows(loops, ir->iters.at[i].binding)) return !tir_is_affine_binding(ir, block, TIR_NONE);
