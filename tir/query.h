@@ -55,6 +55,8 @@ void tir_count_work(const struct tir *ir, tir_func f, struct tir_work *out);
 const char *tir_work_name(enum tir_work_kind kind);  /* "float32", "int8 products" */
 bool tir_work_is_of_floats(enum tir_work_kind kind); /* counted in FLOP, else in OP */
 int64_t tir_scope_bytes(struct tir *ir, tir_func f, const char *scope);
+/* How often a load of the buffer stands in the function's statements, as tir_count_loads counts in an expression. */
+int64_t tir_count_all_loads(const struct tir *ir, tir_func f, tir_buffer buffer);
 
 /* Some loop nests of a function as a function of their own, in the order in which they stand.
  *   blocks  names of `count` blocks below the root: all that are in the nests

@@ -160,31 +160,6 @@ static int escape(lua_State *L) {
   return 1;
 }
 
-struct load {
-  const struct tir *ir;
-  tir_buffer buffer;
-};
-static bool is_load(void *data, tir_expr e) {
-  const struct load *l = data;
-  const struct tir_expr_node *n = tir_at(l->ir, e);
-  return n->kind == TIR_LOAD && n->ref == l->buffer;
-}
-
-static lua_Integer count_loads(const struct tir *ir, tir_func f, tir_buffer buffer) {
-  struct load load = {ir, buffer};
-  tir_stmt body = ir->funcs.at[f].body;
-  lua_Integer sum = 0;
-  for (tir_stmt s = body; s; s = tir_next(ir, s, body)) {
-    tir_expr all[4];
-    uint32_t count = tir_stmt_exprs(ir, s, all), rank = 0;
-    for (uint32_t i = 0; i < count; i++) sum += tir_count_in_tree(ir, all[i], is_load, &load);
-    if (tir_is(ir, s, TIR_STORE)) rank = tir_buffer_at(ir, tir_stmt_at(ir, s)->store.buffer)->rank;
-    for (uint32_t d = 0; d < rank; d++)
-      sum += tir_count_in_tree(ir, tir_operands(ir, tir_stmt_at(ir, s)->store.indices)[d], is_load, &load);
-  }
-  return sum;
-}
-
 /* loads(): of each parameter how often a load of its elements stands in the function's statements; 0 of a number */
 static int loads(lua_State *L) {
   const struct bound_function *b = bind_check_function(L, 1);
@@ -192,7 +167,7 @@ static int loads(lua_State *L) {
   lua_createtable(L, (int)params.count, 0);
   for (uint32_t i = 0; i < params.count; i++) {
     tir_buffer buffer = b->ir->params.at[params.first + i].buffer;
-    lua_pushinteger(L, buffer ? count_loads(b->ir, b->func, buffer) : 0);
+    lua_pushinteger(L, buffer ? tir_count_all_loads(b->ir, b->func, buffer) : 0);
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
   return 1;

@@ -419,6 +419,21 @@ uint32_t tir_count_loads(const struct tir *ir, tir_expr e, tir_buffer buffer) {
   return tir_count_in_tree(ir, e, is_load_of, &l);
 }
 
+int64_t tir_count_all_loads(const struct tir *ir, tir_func f, tir_buffer buffer) {
+  MS_CHECK(tir_is_buffer(ir, buffer));
+  tir_stmt body = ir->funcs.at[f].body;
+  int64_t sum = 0;
+  for (tir_stmt s = body; s; s = tir_next(ir, s, body)) {
+    tir_expr all[4];
+    uint32_t count = tir_stmt_exprs(ir, s, all), rank = 0;
+    for (uint32_t i = 0; i < count; i++) sum += tir_count_loads(ir, all[i], buffer);
+    if (tir_is(ir, s, TIR_STORE)) rank = tir_buffer_at(ir, tir_stmt_at(ir, s)->store.buffer)->rank;
+    for (uint32_t d = 0; d < rank; d++)
+      sum += tir_count_loads(ir, tir_operands(ir, tir_stmt_at(ir, s)->store.indices)[d], buffer);
+  }
+  return sum;
+}
+
 tir_expr tir_within_bounds(struct tir *ir, tir_buffer buffer, const tir_expr *places) {
   MS_CHECK(tir_is_buffer(ir, buffer));
   tir_expr within = TIR_NONE;
