@@ -124,6 +124,7 @@ bool tir_block_takes_steps_once(struct tir *ir, tir_block block, const tir_loop 
 /* The same of the loops that its reduction iterations are bound to: where they take the first step again, the reduction
  * starts over, and what was reduced until then is lost. */
 bool tir_block_reduces_once(struct tir *ir, tir_block block);
+bool tir_check_reduces_once(struct tir *ir, tir_block block, tir_loop at, ms_error *err); /* the error names the loop */
 /* No two instances are the same: the values are a one-to-one map of those of the variables that they use, which come to
  * stand first in `vars`. */
 bool tir_is_one_to_one(struct tir *ir, const tir_expr *values, uint32_t count, tir_var *vars, uint32_t var_count,

@@ -207,6 +207,13 @@ bool tir_block_reduces_once(struct tir *ir, tir_block block) {
   return tir_block_takes_steps_once(ir, block, reducing, count);
 }
 
+bool tir_check_reduces_once(struct tir *ir, tir_block block, tir_loop at, ms_error *err) {
+  MS_CHECK(tir_is(ir, at, TIR_LOOP));
+  return tir_block_reduces_once(ir, block) ||
+         tir_refuse(ir, err, MS_REDUCTION_REPEATED, at,
+                    "iterations of this loop and others take steps of block `%s` again", tir_block_name(ir, block));
+}
+
 bool tir_is_one_to_one(struct tir *ir, const tir_expr *values, uint32_t count, tir_var *vars, uint32_t var_count,
                        tir_expr predicate) {
   uint32_t used = 0;

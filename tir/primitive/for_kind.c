@@ -50,9 +50,7 @@ static bool check_steps(struct tir *ir, tir_loop loop, ms_error *err) {
   for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop)) {
     if (!tir_is(ir, s, TIR_BLOCK) || !(tir_loop_iter_kinds(ir, loop, s) & 2) || !tir_stmt_at(ir, s)->first[TIR_INIT])
       continue;
-    if (!tir_block_reduces_once(ir, s))
-      return tir_refuse(ir, err, MS_REDUCTION_REPEATED, loop,
-                        "iterations of this loop and others take steps of block `%s` again", tir_block_name(ir, s));
+    if (!tir_check_reduces_once(ir, s, loop, err)) return false;
   }
   return true;
 }

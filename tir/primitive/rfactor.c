@@ -219,18 +219,12 @@ static bool check_reads(struct tir *ir, const struct plan *plan, ms_error *err) 
                                       &(struct tir_conflict_visitor){check_conflict, &reads});
 }
 
-static bool check_steps(struct tir *ir, const struct plan *plan, ms_error *err) {
-  return tir_block_reduces_once(ir, plan->block) ||
-         tir_refuse(ir, err, MS_REDUCTION_REPEATED, plan->loops[plan->at],
-                    "iterations of this loop and others take steps of block `%s` again",
-                    tir_block_name(ir, plan->block));
-}
-
 static bool check(struct tir *ir, tir_loop loop, int factor_axis, struct plan *plan, ms_error *err) {
   return check_whole(ir, loop, plan, err) && check_loops(ir, loop, plan, err) &&
          tir_find_free_reduction(ir, plan->block, &plan->reduction, err) && find_predicate(ir, plan, err) &&
          check_buffers(ir, factor_axis, plan, err) && check_affine(ir, plan, err) && check_reads(ir, plan, err) &&
-         check_steps(ir, plan, err) && tir_check_places_steady(ir, plan->block, plan->loops[0], err);
+         tir_check_reduces_once(ir, plan->block, plan->loops[plan->at], err) &&
+         tir_check_places_steady(ir, plan->block, plan->loops[0], err);
 }
 
 /* ---- Edit ---- */
