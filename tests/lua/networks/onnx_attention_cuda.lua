@@ -9,7 +9,6 @@ local sources = dofile(here .. "/support/lua/kernel_sources.lua")(arg[1], math.t
 local judge = dofile(here .. "/support/lua/oracles.lua")(sources)
 local tune, plans, passes = ms.load "search.tune", ms.load "lua.net.plan", ms.load "lua.net.passes"
 local jobs_of = dofile(here .. "/lua/jobs.lua")
-local path = os.tmpname()
 
 local BITS = {float16 = {quarter = 0x3400, low = 0xfbff}, bfloat16 = {quarter = 0x3e80, low = 0xff7f},
               float32 = {quarter = 0.25, low = -3.4e38}}
@@ -57,10 +56,7 @@ local function network(a)
     node("Transpose", {"sums"}, "turned", {perm = {0, 2, 1, 3}})
     node("Reshape", {"turned", "beside"}, "y")
   end
-  local file <close> = assert(io.open(path, "wb"))
-  file:write(onnx.model(m))
-  file:close()
-  return ms.onnx(path)
+  return onnx.read(m)
 end
 
 -- The function that attention became, and what the pass said.
@@ -131,6 +127,5 @@ stays("no rule for cuda -arch=sm_90a makes one kernel of bfloat16, 64 queries by
       "sm_90a", {type = "bfloat16", q = 64, k = 64, d = 256, v = 256})
 stays("no rule for cuda -arch=sm_80 makes one kernel of float16, 1 queries by 64 keys of 64 and 64 elements",
       "sm_80", {type = "float16", q = 1, k = 64, d = 64, v = 64})
-os.remove(path)
 print(sources.missing and "onnx_attention_cuda: NVRTC skipped: " .. sources.missing
       or string.format("onnx_attention_cuda: ok, %d compiled by NVRTC", compiled))

@@ -4,7 +4,7 @@
 local ms = msched
 local here = arg[0]:match "^(.*)/lua/[^/]*/[^/]*$"
 local onnx = dofile(here .. "/support/lua/onnx.lua")
-local path = os.tmpname()
+local read, aside = onnx.read, os.tmpname()
 local LEAST, MOST = {int4 = -8, uint4 = 0, int8 = -128, uint8 = 0}, {int4 = 7, uint4 = 15, int8 = 127, uint8 = 255}
 
 local drawn = 7
@@ -16,13 +16,6 @@ local function draws(count, least, most, by)
   local list = {}
   for i = 1, count do list[i] = draw(least, most) * (by or 1) end
   return list
-end
-
-local function read(model, options)
-  local file <close> = assert(io.open(path, "wb"))
-  file:write(onnx.model(model))
-  file:close()
-  return ms.onnx(path, options)
 end
 
 -- A product of x by weights of (k, n), or (n, k) where they lie across, by blocks along an axis, by columns, or by one
@@ -152,7 +145,6 @@ for t, of in pairs {int4 = {"int8", {-8, 7, 0}, {-8, 7, -2}}, uint4 = {"uint8", 
   end
 end
 
-local aside = path .. ".bin"
 local file <close> = assert(io.open(aside, "wb"))
 file:write "\x00\x78\x0f"
 file:close()
@@ -219,4 +211,3 @@ refused("int8 and float32", function()
 end)
 
 os.remove(aside)
-os.remove(path)

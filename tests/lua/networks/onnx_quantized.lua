@@ -3,7 +3,6 @@
 local ms = msched
 local here = arg[0]:match "^(.*)/lua/[^/]*/[^/]*$"
 local onnx = dofile(here .. "/support/lua/onnx.lua")
-local path = os.tmpname()
 
 local drawn = 0
 local function numbers(count, least, most, whole)
@@ -34,10 +33,7 @@ local function network(case)
     {"DequantizeLinear", c.wz and {"w", "ws", "wz"} or {"w", "ws"}, {"wd"}, {axis = case.axis or 0}},
     {case.op, c.b and {"xd", "wd", "b"} or {"xd", "wd"}, {"y"}, case.attributes},
     {"QuantizeLinear", {"y", "ys", "yz"}, {"q"}}}}
-  local file <close> = assert(io.open(path, "wb"))
-  file:write(onnx.model(m))
-  file:close()
-  return ms.onnx(path)
+  return onnx.read(m)
 end
 
 local function operators(net)
@@ -137,11 +133,8 @@ local function residual(two)
     outputs[2] = {"other_d"}
   end
   add("Identity", {last}, {"y"})
-  local file <close> = assert(io.open(path, "wb"))
-  file:write(onnx.model {opset = 17, inputs = {{"x", "float32", {1, 4, 5, 6}}}, outputs = outputs,
-                         constants = constants, nodes = nodes})
-  file:close()
-  return ms.onnx(path)
+  return onnx.read {opset = 17, inputs = {{"x", "float32", {1, 4, 5, 6}}}, outputs = outputs, constants = constants,
+                    nodes = nodes}
 end
 local CONVOLUTION = "ConvInteger Cast Mul QuantizeLinear"
 local function check_groups(net, want)
@@ -163,4 +156,3 @@ check_groups(residual(), {FIRST, "MaxPool", CONVOLUTION, "DequantizeLinear " .. 
 check_groups(residual(true),
              {FIRST, "MaxPool", "DequantizeLinear " .. CONVOLUTION .. " DequantizeLinear Sub QuantizeLinear \z
               DequantizeLinear Identity", "DequantizeLinear " .. CONVOLUTION .. " " .. REST})
-os.remove(path)

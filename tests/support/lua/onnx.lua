@@ -117,6 +117,17 @@ function onnx.model(m)
     .. text(7, onnx.graph(m)) .. table.concat(functions) .. (m.more or "")
 end
 
+-- The network of a model.
+function onnx.read(m, options)
+  local path = os.tmpname()
+  local file <close> = assert(io.open(path, "wb"))
+  file:write(onnx.model(m))
+  file:close()
+  local net = msched.onnx(path, options)
+  os.remove(path)
+  return net
+end
+
 -- A constant of floats with all digits.
 function onnx.weights(shape, seed)
   return {"float32", shape, msched.array(shape, "float32"):random(seed, true):tolist()}
