@@ -100,6 +100,7 @@ static bool replay(struct worker *w, uint32_t i, struct search_candidate *out) {
   out->err.brief = false;
   if (ok || is_stopped(w->pool)) return ok;
   bool named = out->err.instruction >= 0 && (uint32_t)out->err.instruction < steps->count;
+  assert((unsigned)out->err.code < MS_CODE_COUNT);
   enum vm_kind kind = named ? (enum vm_kind)steps->instructions[out->err.instruction].kind : VM_KIND_COUNT;
   snprintf(out->refused_by, sizeof out->refused_by, "%s", named ? vm_kind_info(kind)->name : "replay");
   bool *met = &w->refused[kind][out->err.code];

@@ -236,6 +236,7 @@ static bool may_share(struct place *p) {
 static void share(struct place *p, uint32_t number) {
   struct tir *ir = p->ir;
   struct tir_blocks users;
+  assert(p->reader && p->stores[p->in] == 0 && p->stores[p->out] == 1);
   tir_find_users(ir, p->out, TIR_NONE, &users);
   tir_stmt_at(ir, p->store[p->out])->store.buffer = p->in;
   for (uint32_t i = 0; i < users.count; i++) tir_retarget_regions(ir, users.at[i], p->out, p->in);

@@ -371,7 +371,8 @@ static tir_expr rebuild(struct tir *ir, const struct replacement *r, tir_expr e)
   if (n.count) {
     uint32_t operands = replace_operands(ir, r, n.operands, n.count);
     if (operands == n.operands) return e;
-    uint32_t list[64];
+    uint32_t list[MOST_NODES / 64];
+    MS_CHECK(n.count <= MOST_NODES / 64);
     memcpy(list, ir->operands.at + operands, n.count * sizeof *list);
     if (n.kind == TIR_LOAD) return tir_load(ir, n.ref, list, n.count, n.a);
     return n.kind == TIR_CALL ? tir_call(ir, n.type, n.ref, list, n.count) : e;
@@ -408,6 +409,7 @@ static void edit(struct tir *ir, const struct plan *plan, const char *storage, t
     tir_stmt nest;
     tir_expr indices[MOST_VARS];
     find_vars(ir, plan, plan->chosen[n], &iters, &loops);
+    MS_CHECK(!iters.full && !loops.full);
     tir_buffer buffer = make_buffer(ir, plan, n, &iters, &loops, storage);
     out[n] = make_stage(ir, plan, n, buffer, &iters, &loops, &nest);
     tir_insert_before(ir, plan->before, nest);

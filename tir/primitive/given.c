@@ -31,6 +31,7 @@ bool tir_is_given_all(const struct tir *ir, tir_block block, tir_block producer)
 bool tir_check_given(const struct tir *ir, tir_block block, tir_block scope, tir_stmt place, ms_error *err) {
   struct tir_span reads = tir_regions(ir, block, false);
   tir_stmt top = place;
+  MS_CHECK(place != scope && tir_is_below(ir, place, scope));
   while (tir_stmt_at(ir, top)->parent != scope) top = tir_stmt_at(ir, top)->parent;
   for (uint32_t i = 0; i < reads.count; i++) {
     tir_buffer b = ir->regions.at[reads.first + i].buffer;

@@ -280,7 +280,10 @@ static tir_loop make_part(struct tir *ir, tir_loop old, int64_t begin, int64_t e
 
 static tir_block first_block(const struct tir *ir, tir_loop loop) {
   tir_stmt s = tir_next(ir, loop, loop);
-  while (!tir_is(ir, s, TIR_BLOCK)) s = tir_next(ir, s, loop);
+  while (!tir_is(ir, s, TIR_BLOCK)) {
+    s = tir_next(ir, s, loop);
+    MS_CHECK(s);
+  }
   return s;
 }
 

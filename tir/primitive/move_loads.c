@@ -70,6 +70,7 @@ static bool check_new_loads(struct tir *ir, const struct tir_move *move, ms_erro
   if (!l.count) return true;
   bool conditions = has_conditions(ir, move);
   for (uint32_t i = 0; i < l.count && i < MOST_LOADS; i++) {
+    MS_CHECK(tir_at(ir, l.at[i])->kind == TIR_LOAD);
     tir_buffer buffer = tir_at(ir, l.at[i])->ref;
     tir_block writer = tir_written_later(ir, &transfer, buffer);
     if (tir_has_region_of(ir, tir_block_at(ir, move->block)->writes, buffer)) writer = move->block;
@@ -91,6 +92,7 @@ static bool check_new_loads(struct tir *ir, const struct tir_move *move, ms_erro
 /* The load at `s`, under the loop, is of what the consumers under it require. */
 static bool is_required(struct tir *ir, const struct tir_move *move, tir_stmt s, tir_expr load) {
   struct tir_expr_node n = *tir_at(ir, load);
+  MS_CHECK(n.kind == TIR_LOAD && tir_is_below(ir, s, move->loop));
   tir_var vars[TIR_MOST_RELAXED];
   uint32_t count = tir_loop_vars(ir, s, move->loop, vars, TIR_MOST_RELAXED);
   if (!move->to_consumers || count > TIR_MOST_RELAXED) return false;

@@ -259,6 +259,7 @@ static tir_expr make_value(struct tir *ir, tir_type type, const tir_loop *loops,
 
 static void edit(struct tir *ir, tir_loop loop, const struct plan *plan, uint32_t count, bool preserve_unit_iters,
                  tir_loop *out) {
+  assert(count > 0);
   tir_var old = tir_as(ir, loop, TIR_LOOP)->loop.var;
   tir_expr extent = tir_as(ir, loop, TIR_LOOP)->loop.extent;
   tir_name name = ir->vars.at[old].name;

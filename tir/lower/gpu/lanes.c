@@ -1,4 +1,4 @@
-/* Lanes: what a warp holds of the sums of products of 16 x 8 x 8 is touched by calls, each lane's of its own
+/* Lanes: what a warp holds of the accumulators of 16 x 8 x 8 MMAs is touched by calls, each lane's of its own
  * registers.
  *
  *   for i in 16: for j in 8: S[i, j] = C[16 * r + i, 8 * c + j]       becomes, in each lane t of 32:
@@ -126,6 +126,7 @@ static void see_access(struct tir *ir, void *data, tir_stmt s, const struct acce
 
 static tir_expr of_lane(struct tir *ir, enum tir_device_call which, tir_type type, tir_buffer buffer, tir_expr at,
                         tir_expr value) {
+  assert(at && tir_is_mma8_fragment(ir, buffer)); /* each lane holds what it touches */
   tir_expr args[] = {tir_data(ir, buffer), at, value};
   return tir_call(ir, type, tir_device_symbol(ir, which), args, value ? 3 : 2);
 }

@@ -139,6 +139,7 @@ static tir_expr end_of(struct tir *ir, tir_stmt loop, tir_expr e) {
   int64_t size;
   tir_expr rest = least_rest(ir, loop, apart, &size);
   if (!rest) return TIR_NONE;
+  assert(size > 0);
   tir_type type = tir_type_of(ir, rest);
   tir_expr last = tir_floordiv(ir, tir_sub(ir, tir_int(ir, type, 0), rest), tir_int(ir, type, size));
   return tir_add(ir, last, tir_int(ir, type, 1));
@@ -172,6 +173,7 @@ static tir_expr value_at(struct tir *ir, tir_expr e, tir_var v, int64_t value) {
 
 /* Turns the axis of blocks around. */
 static void turn_around(struct tir *ir, tir_stmt axis) {
+  assert(tir_is_block_axis(tir_loop_axis(ir, axis)) && tir_loop_extent(ir, axis) > 1);
   struct tir_stmt_node n = *tir_stmt_at(ir, axis);
   tir_expr v = tir_var_expr(ir, n.loop.var);
   tir_subst_var(ir, n.loop.var, tir_sub(ir, tir_int(ir, tir_type_of(ir, v), tir_loop_extent(ir, axis) - 1), v));

@@ -65,6 +65,7 @@ struct finding {
 /* ---- What uses what ---- */
 
 static void note(struct finding *f, struct uses *uses) {
+  assert(f->element < f->element_count);
   if (!uses->first) uses->first = f->element + 1;
   uses->last = f->element + 1;
 }
@@ -125,6 +126,7 @@ static void note_elements(struct finding *f) {
 /* ---- Nests ---- */
 
 static void keep_together(struct finding *f, struct uses uses) {
+  assert(uses.first <= uses.last && uses.last <= f->element_count);
   if (uses.first && f->reaches[uses.first - 1] < uses.last - 1) f->reaches[uses.first - 1] = uses.last - 1;
 }
 
@@ -195,6 +197,7 @@ static bool are_same(const struct finding *f, uint32_t a, uint32_t a_to, uint32_
 }
 
 static uint32_t new_kind(struct finding *f, uint64_t hash, uint32_t first, uint32_t count) {
+  assert(f->kind_count < 2 * (uint64_t)f->element_count && first < f->nest_count);
   f->kinds[f->kind_count] =
       (struct kind){.hash = hash, .first = first, .count = count, .other = NO_KIND, .refused = NO_KIND};
   return f->kind_count++;
@@ -226,6 +229,7 @@ static void cut_nests(struct finding *f) {
       n.size += lower_size(f->ir, f->elements[k]);
       good = good && stays_inside(f->ir, f->elements[k]);
     }
+    assert(i <= to && to < f->element_count);
     n.to = to;
     f->nests[f->nest_count++] = n;
     if (good && !takes_no_number(f, i, to) && may_begin_with_allocations(f, i, to))
@@ -291,9 +295,11 @@ static bool are_same_joined(const struct finding *f, uint32_t kind, uint32_t beh
 }
 
 static void leave_kind(struct finding *f, uint32_t kind, uint32_t count) {
+  assert(count <= f->kinds[kind].count);
   uint32_t i = 0;
   f->kinds[kind].count -= count;
   while (i < f->nest_count && f->nests[i].kind != kind) i = f->nests[i].next;
+  assert(i < f->nest_count || !f->kinds[kind].count);
   f->kinds[kind].first = i;
 }
 
@@ -303,6 +309,7 @@ static void join(struct finding *f, uint32_t kind, uint32_t behind) {
     struct nest *n = &f->nests[i], *second = &f->nests[n->next];
     n->to = second->to, n->size += second->size, n->next = second->next, n->kind = made;
   }
+  assert(kind != behind && count == f->kinds[kind].pairs);
   f->kinds[made].count = count;
   leave_kind(f, kind, count);
   leave_kind(f, behind, count);

@@ -126,7 +126,10 @@ static bool same_expr(struct lower_same *s, tir_expr a, tir_expr b);
 static bool pair(const struct lower_same *s, struct partners to, struct partners back, uint32_t a, uint32_t b,
                  bool *fresh) {
   *fresh = to.at[a] != s->now;
-  if (!*fresh) return to.of[a] == b;
+  if (!*fresh) {
+    assert(back.at[to.of[a]] == s->now && back.of[to.of[a]] == a);
+    return to.of[a] == b;
+  }
   if (back.at[b] == s->now) return false;
   to.of[a] = b, to.at[a] = s->now;
   back.of[b] = a, back.at[b] = s->now;

@@ -114,6 +114,7 @@ static bool read_terms(struct tir *ir, tir_expr e, struct tir_term *terms, uint3
 static tir_expr solve(struct zeros *z, tir_stmt writer, tir_expr load, tir_expr atom, tir_type type) {
   struct tir *ir = z->ir;
   tir_buffer buffer = tir_at(ir, load)->ref;
+  assert(z->writers[buffer] == writer && writer != z->store);
   tir_stmt allocated = tir_buffer_at(ir, buffer)->where;
   for (uint32_t d = 0; d < tir_buffer_at(ir, buffer)->rank; d++) {
     tir_expr written = tir_operands(ir, tir_as(ir, writer, TIR_STORE)->store.indices)[d];
