@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is told of a lowering while it goes on. */
+/* What is reported of a lowering while it goes on. */
 struct telling {
   struct jit_clock *clock;
   struct jit_notes *notes; /* NULL: they are not kept */
@@ -36,9 +36,10 @@ struct jit_options jit_options_for(const struct tir *ir, tir_func f, const struc
   return own;
 }
 
-struct tir *jit_lowered(const struct tir *ir, tir_func f, const struct jit_target *target,
-                        const struct jit_options *options, struct jit_clock *clock, struct jit_notes *notes,
-                        ms_error *err) {
+/* A copy of the module with function f lowered for the target. */
+static struct tir *lower_copy(const struct tir *ir, tir_func f, const struct jit_target *target,
+                              const struct jit_options *options, struct jit_clock *clock, struct jit_notes *notes,
+                              ms_error *err) {
   assert(tir_is_func(ir, f) && target);
   struct tir *lowered = tir_new();
   tir_copy(lowered, ir);
@@ -90,14 +91,14 @@ static struct tir *lowered_pack(const struct tir_packing *cut, tir_func f, const
                                 const struct jit_options *options, ms_error *err) {
   const struct jit_backend *backend = jit_backend_of(target);
   struct tir *lowered = NULL;
-  if (!backend->checks) return jit_lowered(cut->pack, f, target, options, NULL, NULL, err);
+  if (!backend->checks) return lower_copy(cut->pack, f, target, options, NULL, NULL, err);
   for (uint32_t attempt = 0; !lowered && attempt < JIT_ARRANGE_ATTEMPTS; attempt++) {
     struct tir *ir = tir_new();
     if (err) ms_clear(err);
     tir_copy(ir, cut->pack);
     make_serial(ir, f);
     if (backend->checks->arrange(ir, f, target, attempt, err))
-      lowered = jit_lowered(ir, f, target, options, NULL, NULL, err);
+      lowered = lower_copy(ir, f, target, options, NULL, NULL, err);
     tir_free(ir);
   }
   return lowered;
@@ -107,7 +108,7 @@ struct tir *jit_lowered_parts(const struct tir *ir, tir_func f, const struct tir
                               const struct jit_target *target, const struct jit_options *options,
                               struct jit_clock *clock, struct jit_notes *notes, struct tir **pack, ms_error *err) {
   *pack = NULL;
-  struct tir *lowered = jit_lowered(cut->count ? cut->kernel : ir, f, target, options, clock, notes, err);
+  struct tir *lowered = lower_copy(cut->count ? cut->kernel : ir, f, target, options, clock, notes, err);
   if (!lowered || !cut->count || (*pack = lowered_pack(cut, f, target, options, err))) return lowered;
   tir_free(lowered);
   return NULL;

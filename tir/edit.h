@@ -22,7 +22,6 @@ void tir_kill(struct tir *ir, tir_stmt s);
 void tir_kill_alone(struct tir *ir, tir_stmt s);
 tir_stmt tir_clone_stmt(struct tir *ir,
                         tir_stmt s); /* deep copy, detached; blocks keep their names; new variables and iterators */
-void tir_forward(struct tir *ir, tir_stmt from, tir_stmt to);
 
 /* Setters of a block keep the lists by name and buffer. Arrays are copied. */
 void tir_set_block_name(struct tir *ir, tir_block b, tir_symbol name);

@@ -77,13 +77,9 @@ LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_
 /* The function in two where its constants are packed ahead for such a target; tir_packing_free. */
 bool jit_split(const struct tir *ir, tir_func f, const struct jit_target *target, struct tir_packing *cut,
                ms_error *err);
-/* A copy of the module with function f lowered for the target. Free with tir_free. notes: NULL, or gets what the
- * lowering says of loops. */
-struct tir *jit_lowered(const struct tir *ir, tir_func f, const struct jit_target *target,
-                        const struct jit_options *options, struct jit_clock *clock, struct jit_notes *notes,
-                        ms_error *err);
-/* The same of what jit_split leaves of it, and of what packs its constants; on a device, a thread packs an element.
- * *pack: NULL, where nothing is packed. NULL: err is filled. Both are the caller's. */
+/* A copy of the module with function f lowered for the target, of what jit_split leaves of it, and of what packs its
+ * constants; on a device, a thread packs an element. notes: NULL, or gets what the lowering says of loops. *pack: NULL,
+ * where nothing is packed. NULL: err is filled. Both are the caller's. */
 struct tir *jit_lowered_parts(const struct tir *ir, tir_func f, const struct tir_packing *cut,
                               const struct jit_target *target, const struct jit_options *options,
                               struct jit_clock *clock, struct jit_notes *notes, struct tir **pack, ms_error *err);

@@ -29,8 +29,6 @@ void script_close(lua_State *L);
 /* Called where instructions and queries are: looks now and then whether the script is late or interrupted, for what
  * runs without the hook. It is stopped at its next step. */
 void script_look(lua_State *L);
-/* Asks every state to stop at its next step; async-signal-safe. */
-void script_interrupt(void);
 /* From now on the signal of that number interrupts; where `kills`, a later one of it ends the process at once. */
 void script_catch(int number, bool kills);
 /* After an interrupt that kills later, how to end what still goes on so many seconds later is said. */

@@ -169,8 +169,6 @@ enum tir_reducer {
   TIR_REDUCER_COUNT
 };
 enum { TIR_MOST_REDUCED = 2 }; /* buffers reduced by one block */
-/* Of equal values it keeps that which came first: which one, depends on the order of iterations. */
-bool tir_ties_by_order(enum tir_reducer reducer);
 
 /* A reduction's parts, buffer by buffer in the order of its reducer: buffer[indices] starts as identity, and each
  * iteration combines it (left: its load) with right. */

@@ -100,8 +100,10 @@ static void map_stmt(struct tir *ir, const struct visit *v, tir_stmt s) {
   }
 }
 
-void tir_map_own_exprs(struct tir *ir, tir_block block, tir_expr (*map)(struct tir *ir, void *context, tir_expr e),
-                       void *context) {
+/* Puts map(context, e) in the place of each own expression e of `block`. A loop whose range changes gets a new
+ * variable. */
+static void map_own_exprs(struct tir *ir, tir_block block, tir_expr (*map)(struct tir *ir, void *context, tir_expr e),
+                          void *context) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   struct visit v = {map, context};
   for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next_in_scope(ir, s, block)) map_stmt(ir, &v, s);
@@ -122,7 +124,7 @@ static tir_expr search_expr(struct tir *ir, void *context, tir_expr e) {
 bool tir_any_own_expr(struct tir *ir, tir_block block, bool (*test)(struct tir *ir, void *context, tir_expr e),
                       void *context) {
   struct search s = {test, context, false};
-  tir_map_own_exprs(ir, block, search_expr, &s);
+  map_own_exprs(ir, block, search_expr, &s);
   return s.found;
 }
 
@@ -322,7 +324,7 @@ static tir_expr rewrite_for(struct tir *ir, void *context, tir_expr e) { return 
 void tir_rewrite_own_loads(struct tir *ir, const struct tir_load_rule *rule, tir_block block) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   new_epoch(ir);
-  tir_map_own_exprs(ir, block, rewrite_for, (void *)rule);
+  map_own_exprs(ir, block, rewrite_for, (void *)rule);
 }
 
 /* ---- Regions ---- */

@@ -12,13 +12,10 @@
 void tir_forget_visits(struct tir *ir);
 bool tir_visited(struct tir *ir, tir_expr e); /* since then; from now on it is */
 
-/* Puts map(context, e) in the place of each own expression e of `block`: conditions, values, indices of stores, ranges
- * of loops, bindings. A loop whose range changes gets a new variable. */
-void tir_map_own_exprs(struct tir *ir, tir_block block, tir_expr (*map)(struct tir *ir, void *context, tir_expr e),
-                       void *context);
 /* Gives the loop another range, and a new variable where that differs. */
 void tir_set_loop_range(struct tir *ir, tir_loop loop, tir_expr min, tir_expr extent);
-/* Whether some own expression e of `block` has test(context, e). */
+/* Whether some own expression e of `block` has test(context, e): conditions, values, indices of stores, ranges of
+ * loops, bindings. */
 bool tir_any_own_expr(struct tir *ir, tir_block block, bool (*test)(struct tir *ir, void *context, tir_expr e),
                       void *context);
 

@@ -290,7 +290,8 @@ static bool is_independent(const struct tir *ir, tir_block block, const struct t
   return true;
 }
 
-bool tir_ties_by_order(enum tir_reducer reducer) {
+/* Of equal values it keeps that which came first: which one, depends on the order of iterations. */
+static bool ties_by_order(enum tir_reducer reducer) {
   return reducer == TIR_REDUCE_ARGMAX || reducer == TIR_REDUCE_ARGMIN;
 }
 
@@ -307,7 +308,7 @@ static void choose_strictly(struct tir *ir, struct store *updates) {
 static bool combines_known(struct tir *ir, tir_block block, const struct store *updates, struct tir_reduction *r) {
   for (uint32_t reducer = 0; reducer < TIR_REDUCER_COUNT; reducer++)
     if (combines_as(ir, (enum tir_reducer)reducer, updates, r) && is_independent(ir, block, r))
-      return !tir_ties_by_order(r->reducer);
+      return !ties_by_order(r->reducer);
   return false;
 }
 
@@ -350,7 +351,7 @@ bool tir_find_reduction(struct tir *ir, tir_block block, struct tir_reduction *o
 
 bool tir_find_free_reduction(struct tir *ir, tir_block block, struct tir_reduction *out, ms_error *err) {
   if (!tir_find_reduction(ir, block, out, err)) return false;
-  return !tir_ties_by_order(out->reducer) ||
+  return !ties_by_order(out->reducer) ||
          tir_refuse(ir, err, MS_REDUCTION_TIES, block,
                     "block \"%s\" keeps the index of that of equal elements which came first, so that its iterations "
                     "cannot be reduced apart",

@@ -285,7 +285,7 @@ void tir_move_children(struct tir *ir, tir_stmt from, enum tir_list list, tir_st
 
 /* ---- Death ---- */
 
-void tir_forward(struct tir *ir, tir_stmt from, tir_stmt to) {
+static void forward(struct tir *ir, tir_stmt from, tir_stmt to) {
   assert(from && from != to);
   uint32_t i = tir_grow_forwards(ir, 1);
   ir->forwards.at[i] = (struct tir_forward){from, to};
@@ -302,7 +302,7 @@ static void poison(struct tir *ir, tir_stmt s) {
 /* Itself, then what is below. */
 static void bury(struct tir *ir, tir_stmt s) {
   struct tir_stmt_node n = *tir_stmt_at(ir, s);
-  if (n.kind == TIR_LOOP || n.kind == TIR_BLOCK) tir_forward(ir, s, TIR_NONE);
+  if (n.kind == TIR_LOOP || n.kind == TIR_BLOCK) forward(ir, s, TIR_NONE);
   if (n.kind == TIR_BLOCK) {
     tir_set_reads(ir, s, NULL, 0);
     tir_set_writes(ir, s, NULL, 0);

@@ -225,8 +225,9 @@ static bool check_loads(struct tir *ir, const struct tir_blockize_plan *plan, ms
   return true;
 }
 
-bool tir_check_division(struct tir *ir, tir_block block, tir_stmt top, bool preserve_unit_iters,
-                        struct tir_blockize_plan *plan, ms_error *err) {
+/* Divides `block` by the loops below `top` (exclusive); refuses where that cannot be done. */
+static bool check_division(struct tir *ir, tir_block block, tir_stmt top, bool preserve_unit_iters,
+                           struct tir_blockize_plan *plan, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
   plan->block = block;
   plan->preserve_unit_iters = preserve_unit_iters;
@@ -258,7 +259,7 @@ bool tir_check_blockize(struct tir *ir, tir_loop loop, bool preserve_unit_iters,
   if (!tir_is_nest_of(ir, loop, block))
     return tir_refuse(ir, err, MS_NOT_ONLY_LOOPS_BETWEEN, loop, "more than loops stands between this and block `%s`",
                       tir_block_name(ir, block));
-  return tir_check_division(ir, block, tir_stmt_at(ir, loop)->parent, preserve_unit_iters, plan, err);
+  return check_division(ir, block, tir_stmt_at(ir, loop)->parent, preserve_unit_iters, plan, err);
 }
 
 /* ---- Edit ---- */
@@ -558,7 +559,7 @@ static bool check_group(struct tir *ir, struct group *g, const tir_block *blocks
   if (!check_order(ir, g, blocks, err)) return false;
   for (uint32_t i = 0; i < g->count; i++) {
     g->plans[i].around_first = false;
-    if (!tir_check_division(ir, blocks[i], g->top, preserve_unit_iters, &g->plans[i], err)) return false;
+    if (!check_division(ir, blocks[i], g->top, preserve_unit_iters, &g->plans[i], err)) return false;
     if (!same_outer(ir, &g->plans[0], &g->plans[i]))
       return tir_refuse(ir, err, MS_BLOCKIZE_OUTER_DIFFERS, blocks[i],
                         "the outer iterations of block `%s` are not those of `%s`", tir_block_name(ir, blocks[i]),

@@ -18,9 +18,6 @@ struct tir_blockize_plan {
   bool around_first; /* set before the check: iterations of the block around divide, where they can, as loops do */
 };
 
-/* Divides `block` by the loops below `top` (exclusive); refuses where that cannot be done. */
-bool tir_check_division(struct tir *ir, tir_block block, tir_stmt top, bool preserve_unit_iters,
-                        struct tir_blockize_plan *plan, ms_error *err);
 /* Makes the loop and what is below it a block; accepts what tir_blockize does. */
 bool tir_check_blockize(struct tir *ir, tir_loop loop, bool preserve_unit_iters, struct tir_blockize_plan *plan,
                         ms_error *err);

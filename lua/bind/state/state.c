@@ -25,7 +25,8 @@ static volatile sig_atomic_t interrupted;
 enum { MOST_ARMED = 16 };
 static volatile int *volatile armed[MOST_ARMED];
 
-void script_interrupt(void) {
+/* Asks every state to stop at its next step; async-signal-safe. */
+static void interrupt(void) {
   interrupted = 1;
   for (int i = 0; i < MOST_ARMED; i++) {
     volatile int *flag = armed[i];
@@ -58,7 +59,7 @@ static const char last_warning[] = "msched: this does not stop; one more interru
 static void on_interrupt(int number) {
   int64_t now_ns = clock_ns();
   bool same = now_ns - last_interrupt_ns < SAME_STOP_NS;
-  script_interrupt();
+  interrupt();
   last_interrupt_ns = now_ns;
   if (same) return;
   interrupts++;
@@ -74,7 +75,7 @@ static void on_slow_stop(int number) {
 }
 static void on_interrupt_or_end(int number) {
   if (!first_stop_ns) first_stop_ns = clock_ns(), alarm(slow_stop);
-  script_interrupt();
+  interrupt();
   if (clock_ns() - first_stop_ns < SAME_STOP_NS) return;
   end_by(number);
 }
