@@ -28,7 +28,7 @@ local function seconds_of(task, c)
   return cost and cost * CYCLE or UNKNOWN
 end
 
--- A candidate is asked for: what its policy is told.
+-- A candidate is asked for: the answer that its policy gets.
 function fixed.answer(task, c)
   local seconds = seconds_of(task, c)
   task.proposed[#task.proposed + 1] = {hash = c.hash, seconds = seconds, sketch = c.sketch_trace,

@@ -22,7 +22,7 @@ sums of a thread@sums? (of|in|that) (a|each|one) threads?|threads?'s? sums>|sums
 turns@<(a|each|one|every|next|last|first|per) turns?>|<turns (of|over)>@tile iterations (of a persistent kernel)@
 wish@<wish(es|ed)?>@requested option@
 versions of a buffer@<versions of (a|the|each|its|one|shared) buffers?|<buffers?'? versions?>@stage buffers, multi-buffering@
-meet@<threads? (that |which )?meets?>|<(where|when|before) (threads|they) meet>|<meetings?>@synchronize at a barrier@
+meet@<threads? (that |which |must |may |do )?meets?>|<(where|when|before) (threads|they) meet>|<meetings?>@synchronize at a barrier@
 spread over banks@spread over (the )?banks@swizzled@
 panels@<panels?>@canonical (wgmma) shared-memory layout, swizzled tiles@packed panels?@register_tile.lua|dot_tile.lua|autotvm.lua|html.lua
 written out@<(loops?|it|them|is|are) written out>@unrolled@
@@ -70,10 +70,10 @@ literals() {
     }'
 }
 
-# Comments: what follows -- in Lua, stands between the marks in C, and begins a line with # in shell.
+# Comments: what follows -- in Lua, stands between the marks in C, and begins a line with # in shell and Python.
 comments() {
-  find "$@" -name '*.lua' -o -name '*.[ch]' -o -name '*.def' -o -name '*.sh' | sort | xargs awk '
-    FILENAME ~ /\.sh$/ {
+  find "$@" -name '*.lua' -o -name '*.[ch]' -o -name '*.def' -o -name '*.sh' -o -name '*.py' | sort | xargs awk '
+    FILENAME ~ /\.(sh|py)$/ {
       if (/^[ \t]*#/) print FILENAME ":" FNR ":" $0
       next
     }

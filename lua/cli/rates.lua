@@ -3,7 +3,7 @@
 local ms = msched
 local rates = {}
 
-local KEPT = 0.5 -- of its limit: a kernel that reaches less without a unit that its function could use is told of it
+local KEPT = 0.5 -- of its limit: of a kernel that reaches less, a unit is named that its function could use
 
 -- What a function does, or one that a store has the outline of, for its rates: operations of floats or of integers,
 -- whichever it has more of; their unit; the bytes that it has to move. Without a function: nothing.
@@ -81,7 +81,7 @@ end
 function rates.uses(unit, func, trace, target)
   if target.arch then return ms.load "lua.bench.tensor_peak".type_of {trace} ~= nil end
   local text = ms.load "lua.cli.store.record_code".text_of(ms.apply(func, trace):func(), target.text)
-  return text == nil or ms.unit_is_used(unit.unit, text) -- where it cannot be told, nothing is said
+  return text == nil or ms.unit_is_used(unit.unit, text) -- where it is not known, nothing is said
 end
 
 return rates

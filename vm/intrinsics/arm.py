@@ -1,5 +1,5 @@
 # Four dot products of four bytes each: ARM's sdot and udot, and what stands for them on a CPU without (neon). The sums
-# are written out, so that they run everywhere; compilers for ARM know them by their form.
+# are unrolled, so that they run everywhere; compilers for ARM know them by their form.
 ### dot_4x4_<N>
 #: N i8i8s32_neon = int32 | i8i8s32_sdot = int32 | u8u8u32_udot = uint32 | u8u8i32_hdot = int32
 #= T int8 | int8 | uint8 | uint8

@@ -1,6 +1,6 @@
-# Products of one warp group by wgmma, 64 rows and N columns, sixteen products a sum, of matrices in panels of shared
-# memory (scope shared.dyn.panels). The index of a fragment follows from where its part of the buffer begins: fragments
-# lie one after the other. B may lie by columns: its part of the buffer is then the transpose.
+# Products of one warp group by wgmma, 64 rows and N columns, sixteen products a sum, of matrices in wgmma's canonical
+# layout in shared memory (scope `shared.dyn.panels`). The index of a fragment follows from where its part of the buffer
+# begins: fragments lie one after the other. B may lie by columns: its part of the buffer is then the transpose.
 ### wgmma_fill_64x<N>_f32
 #: N 64 | 128 | 192 | 256
 #@ fill fill_by type=float32 m=64 n=<N> factor=64 to=wgmma.accumulator

@@ -58,7 +58,7 @@ static void describe(void *library, char *text, size_t size) {
   snprintf(text, size, "cuBLASLt %d.%d.%d", version[0], version[1], version[2]);
 }
 
-/* ---- What it is told of a product ---- */
+/* ---- A product in its words ---- */
 
 /* One of the algorithms, ready to run. */
 struct way {

@@ -225,7 +225,7 @@ do
     assert(not ok and ms.code_of(message) == "reduction_order", tostring(message))
   end
 end
--- Of a sum that is one expression, or was inlined since, it cannot be told how it adds; a maximum rounds nothing.
+-- Of a sum that is one expression, or was inlined since, it is not known how it adds; a maximum rounds nothing.
 for _, reduce in ipairs {te.sum, te.max} do
   local A, r = te.placeholder({20}, "float32", "A"), te.reduce_axis(3, "r")
   local B = te.compute({18}, function(i) return reduce(A[{i + r}], r) end, "B")

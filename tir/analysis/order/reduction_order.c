@@ -124,7 +124,7 @@ static bool find_order(const struct tir *ir, tir_block block, struct order *o, m
   }
   if (!seen)
     return tir_refuse(ir, err, MS_REDUCTION_ORDER, block,
-                      "block `%s`: it cannot be told in which order its loops reduce (fuse, transform_block_layout)",
+                      "block `%s`: the order in which its loops reduce is not known (fuse, transform_block_layout)",
                       tir_block_name(ir, block));
   qsort(o->digits, o->count, sizeof *o->digits, compare_digits);
   for (uint32_t i = 0; i < o->count; i++) {

@@ -131,7 +131,7 @@ static bool is_settled(struct tir *ir, tir_expr e, tir_stmt around) {
   return true;
 }
 
-/* One is of a product, the other of a copy, to another version. */
+/* One is of an MMA, the other of a copy, to another stage buffer. */
 static bool are_other_stage_buffers(struct tir *ir, const struct lower_use *a, const struct lower_use *b,
                                     tir_stmt around) {
   if (a->stage_buffer && b->stage_buffer)
@@ -306,8 +306,8 @@ static void note_elected(const struct pass *p, tir_stmt s, struct uses *uses) {
   for (uint32_t i = 0; i < uses->count && elected; i++) uses->at[i].elected = true;
 }
 
-/* Notes which version the copy writes. */
-static void note_box(const struct pass *p, tir_stmt copy, struct uses *uses) {
+/* Notes which stage buffer the copy writes. */
+static void note_tma_copy(const struct pass *p, tir_stmt copy, struct uses *uses) {
   struct lower_stage_buffer of;
   struct tir_box b;
   bool known = lower_find_copied_stage_buffer(p->low->ir, copy, &of);
@@ -321,7 +321,7 @@ static void note_box(const struct pass *p, tir_stmt copy, struct uses *uses) {
   }
 }
 
-/* Products read until they are waited for: who writes after the wait is kept apart from that. Who writes before it
+/* MMAs read until they are waited for: who writes after the wait is kept apart from that. Who writes before it
  * has to do with where they begin. */
 static void add_products(const struct pass *p, tir_stmt wait, struct uses *uses) {
   for (tir_buffer b = 1; b < p->low->ir->buffers.count; b++)
@@ -338,7 +338,7 @@ static bool walk_leaf(struct pass *p, tir_stmt s, struct summary *out) {
   gather(p, s, &out->first);
   note_elected(p, s, &out->first);
   if (lower_is_product(ir, s)) note_product(p, s, &out->first);
-  if (lower_is_tma_copy(ir, s)) note_box(p, s, &out->first);
+  if (lower_is_tma_copy(ir, s)) note_tma_copy(p, s, &out->first);
   add_uses(&out->last, &out->first);
   if (!out->first.count || !tir_is(ir, s, TIR_STORE)) return true;
   const struct lower_use *write = &out->first.at[out->first.count - 1];
@@ -396,17 +396,19 @@ static tir_expr join_conditions(struct tir *ir, tir_stmt test) {
 static bool divide(struct pass *p) {
   struct tir *ir = p->low->ir;
   tir_stmt test = p->divided;
-  if (!tir_is(ir, test, TIR_IF)) return refuse(p, test, "threads must meet in a loop that some leave before others");
+  assert(test && !p->failed);
+  if (!tir_is(ir, test, TIR_IF))
+    return refuse(p, test, "threads must synchronize in a loop that some leave before others");
   tir_expr condition = join_conditions(ir, test);
   if (tir_at(ir, condition)->flags & TIR_HAS_LOAD)
-    return refuse(p, test, "threads must meet where memory decides which of them come there");
+    return refuse(p, test, "threads must synchronize where memory decides which of them come there");
   tir_stmt only = tir_only_child(ir, test);
   bool inside =
       only && !tir_stmt_at(ir, test)->first[TIR_ELSE] && (tir_is(ir, only, TIR_LOOP) || tir_is(ir, only, TIR_ATTR));
   bool whole =
       inside ? guard_each(ir, only, TIR_BODY, condition)
              : guard_each(ir, test, TIR_BODY, condition) && guard_each(ir, test, TIR_ELSE, tir_not(ir, condition));
-  if (!whole) return refuse(p, test, "threads must meet where a value is loaded that some of them do not have");
+  if (!whole) return refuse(p, test, "threads must synchronize where a value is loaded that some of them do not have");
   tir_move_children(ir, test, TIR_ELSE, test, TIR_BODY);
   tir_kill_alone(ir, test);
   return true;

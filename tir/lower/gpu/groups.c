@@ -183,7 +183,7 @@ static bool put_around(const struct lowering *low, tir_stmt first, tir_stmt last
   return true;
 }
 
-/* Takes the request for groups in flight away; one that is not fulfilled is told. */
+/* Takes the request for groups in flight away; one that is not fulfilled is noted. */
 static void settle_request(const struct lowering *low, tir_stmt loop) {
   struct tir *ir = low->ir;
   tir_symbol key = tir_symbol_of(ir, TIR_PIPELINE_IN_FLIGHT);
