@@ -276,7 +276,7 @@ static void remove_with_lock(const char *path) {
   db_remove_lock(path);
 }
 
-static bool write_anew(struct repair *r, int held, const char *path, ms_error *err) {
+static bool write_again(struct repair *r, int held, const char *path, ms_error *err) {
   char *made = NULL;
   if (asprintf(&made, "%s.repair", path) < 0) abort();
   remove_with_lock(made);
@@ -306,7 +306,7 @@ static bool repair_alone(struct db *named, int held, struct repair *r, ms_error 
   }
   drop_incomplete(r);
   count_kept(r);
-  return write_anew(r, held, named->path, err);
+  return write_again(r, held, named->path, err);
 }
 
 bool db_repair_file(const char *path, FILE *report, struct db_repair *out, ms_error *err) {

@@ -273,7 +273,7 @@ static int from_script(lua_State *L) {
   return 1;
 }
 
-/* ---- Some loop nests as a function of their own (tir/extract.c) ---- */
+/* ---- Some loop nests as a function of their own (tir/derive/extract.c) ---- */
 
 /* The list of names of blocks at `list`: strings that live with it, in memory on the top of the stack. */
 static const char **names_of(lua_State *L, int list, lua_Integer count) {

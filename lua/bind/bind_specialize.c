@@ -1,5 +1,5 @@
-/* Variables of a function's shapes, and functions in which they are numbers (tir/specialize.c); its constants, and how
- * they are packed (tir/packing.c); results in the place of inputs (tir/in_place.c). */
+/* Variables of a function's shapes, and functions in which they are numbers; its constants, and how they are packed;
+ * results in the place of inputs (tir/derive/). */
 #include "bind.h"
 
 #include <stdlib.h>

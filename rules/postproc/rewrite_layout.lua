@@ -1,6 +1,6 @@
 -- Lays out constants (the function's attribute layout_free_buffers: numbers of parameters, from 0) in the order in
 -- which they are read: copied once, in front, by a block that is annotated, so that it is done ahead of all runs
--- (tir/packing.c). Where tiles run past the end, what is beyond is zeros.
+-- (tir/derive/packing.c). Where tiles run past the end, what is beyond is zeros.
 local function reader_of(sch, buffer)
   local found
   local root = sch:root_block()

@@ -647,7 +647,7 @@ static bool read_nest(struct reading *r, struct model_nest *nest, tir_block bloc
   return known;
 }
 
-/* ---- Constants: what packs them is no part of a run (tir/packing.c) ---- */
+/* ---- Constants: what packs them is no part of a run (tir/derive/packing.c) ---- */
 
 static bool packs(const struct reading *r, tir_block block) {
   const struct tir *ir = r->made->ir;

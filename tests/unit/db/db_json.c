@@ -1,5 +1,5 @@
 /* JSON taken apart: what jansson takes, with the same values, and nothing else. */
-#include "db/json.h"
+#include "db/exchange/json.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* A store's lines of JSON, read into it (export.c writes them). */
-#include "bounds.h"
-#include "bytes.h"
-#include "db/lines.h"
+#include "db/bounds.h"
+#include "db/bytes.h"
 #include "db/storage/group.h"
+#include "lines.h"
 
 #include <assert.h>
 #include <math.h>

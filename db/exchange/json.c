@@ -1,7 +1,7 @@
 /* JSON by its grammar, RFC 8259, into one array. */
 #include "json.h"
 
-#include "bytes.h"
+#include "db/bytes.h"
 #include "vm/vm.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* Functions cut out of functions: some statements of a root block, as a function of their own. */
-#include "tir.h"
+#include "tir/tir.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  *
  * A run of 1e10 seconds is how TVM writes a failure. A target is an object, in older lines its text; one that is a
  * list, of the object's keys without their values, says nothing. */
-#include "bounds.h"
+#include "db/bounds.h"
 
 #include <ctype.h>
 #include <errno.h>

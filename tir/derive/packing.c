@@ -4,7 +4,7 @@
  *
  * A nest of the root block goes into the packing where all that it reads is constant (the function's attribute
  * layout_free_buffers), or was written by such nests alone. */
-#include "tir.h"
+#include "tir/tir.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The store as lines of JSON: workloads, tensor intrinsics, then records; traces as Lua text, which keeps draw ids. */
-#include "bytes.h"
+#include "db/bytes.h"
 #include "db/ids.h"
 #include "db/storage/seal.h"
 

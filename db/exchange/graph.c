@@ -3,7 +3,7 @@
  *   line = [structural hash, graph]
  *
  * The graph is JSON in base64, after its length in 8 bytes. The hash is TVM's affair, which computes it again. */
-#include "db.h"
+#include "db/db.h"
 
 #include <stdlib.h>
 #include <string.h>

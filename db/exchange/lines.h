@@ -2,7 +2,7 @@
 #ifndef MSCHED_DB_LINES_H
 #define MSCHED_DB_LINES_H
 
-#include "db.h"
+#include "db/db.h"
 #include "json.h"
 
 enum { DB_REFUSED_TEXT = 200 };
