@@ -16,10 +16,10 @@ local function product(shape, options)
 end
 
 -- TVM's result for a product, tuned with as many trials; nil: it is not asked.
-local function ask_peer(options, shape, trials)
+local function ask_tvm(options, shape, trials)
   if not options.tvm then return nil end
   local m, n, k = table.unpack(shape)
-  return tools.ask_peer(options, "peer_tune.py", m, n, k, trials)
+  return tools.ask_tvm(options, "tvm_tune.py", m, n, k, trials)
 end
 
 -- Tunes as `msched tune` does. Gives the task, and what was counted: trials whose interval was
@@ -79,9 +79,9 @@ local function bench_gemm(options, target)
     local task = tune_gemm(func, options, member.name)
     local row =
       bench_row.measure(member, func, task.fastest.trace, target, vendors, target.arch and DEVICE_SECONDS or SECONDS)
-    local peer = ask_peer(options, shape, task.done)
-    if peer then
-      table.insert(row.vendors, {name = "peer", seconds = peer.best_seconds, ratio = peer.best_seconds / row.seconds})
+    local tvm = ask_tvm(options, shape, task.done)
+    if tvm then
+      table.insert(row.vendors, {name = "peer", seconds = tvm.best_seconds, ratio = tvm.best_seconds / row.seconds})
     end
     if options.json then put_row(row, task) else print_row(row, func, task) end
     failed = failed + row.failed
@@ -96,19 +96,19 @@ local function bench_tune(options)
   local _, func = product(options.shapes[1], options)
   local env, tight, censored = tune_gemm(func, options, "tune")
   local each = env.seconds / env.done
-  local peer = ask_peer(options, options.shapes[1], env.done)
-  peer = peer and peer.seconds_per_trial
+  local tvm = ask_tvm(options, options.shapes[1], env.done)
+  tvm = tvm and tvm.seconds_per_trial
   if options.json then
     cli.put_json {bench = "tune", trials = env.done, seconds = env.seconds, seconds_per_trial = each, within = tight,
                   censored = censored, failures = env.failures, refused = refusals.counts(env.refused),
-                  best_seconds = env.fastest.seconds, peer_seconds_per_trial = peer, ratio = peer and peer / each}
+                  best_seconds = env.fastest.seconds, peer_seconds_per_trial = tvm, ratio = tvm and tvm / each}
     return cli.DONE
   end
   print(string.format("tune: %d trials in %.1f s, %.3f s each: %d timed to within 2 %%, %d stopped as hopeless, %d \z
                        other; not counted: %s; best %s %s", env.done, env.seconds, each, tight, censored,
                       env.done - tight - censored, tune.reasons_text(env.failures), cli.time_text(env.fastest.seconds),
                       cli.rate_text(cli.work_of(func), env.fastest.seconds)))
-  if peer then print(string.format("TVM: %.2f s a trial, %.0f times as long", peer, peer / each)) end
+  if tvm then print(string.format("TVM: %.2f s a trial, %.0f times as long", tvm, tvm / each)) end
   return cli.DONE
 end
 

@@ -31,7 +31,7 @@ enum { MOST_SKETCHES = 32, CHECK_EVERY = 1000 };
 struct options {
   bool json, profile;
   uint64_t seconds, seed, count;
-  const char *peer, *data;
+  const char *tvm, *data;
 };
 
 struct bench {
@@ -112,12 +112,12 @@ static bool measure(const struct bench *b, struct vm_schedule *sch, const struct
 
 /* ---- TVM --------------------------------------------------------------------------------------------------------- */
 
-/* Runs peer_replay.py for one workload's sketches and reads its answer, one JSON object. */
-static json_t *run_peer(const struct options *o, const char *sketches, ms_error *err) {
+/* Runs tvm_replay.py for one workload's sketches and reads its answer, one JSON object. */
+static json_t *run_tvm(const struct options *o, const char *sketches, ms_error *err) {
   char script[4096], seconds[32];
-  snprintf(script, sizeof script, "%s/peer_replay.py", o->data);
+  snprintf(script, sizeof script, "%s/tvm_replay.py", o->data);
   snprintf(seconds, sizeof seconds, "%llu", (unsigned long long)o->seconds);
-  char *argv[] = {(char *)o->peer, script, (char *)o->data, (char *)sketches, seconds, NULL};
+  char *argv[] = {(char *)o->tvm, script, (char *)o->data, (char *)sketches, seconds, NULL};
   int ends[2], status = -1;
   pid_t child;
   json_t *answer = NULL;
@@ -126,7 +126,7 @@ static json_t *run_peer(const struct options *o, const char *sketches, ms_error 
   posix_spawn_file_actions_init(&actions);
   int failed = posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
   if (!failed) failed = posix_spawn_file_actions_addclose(&actions, ends[0]);
-  if (!failed) failed = posix_spawnp(&child, o->peer, &actions, NULL, argv, environ);
+  if (!failed) failed = posix_spawnp(&child, o->tvm, &actions, NULL, argv, environ);
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   if (!failed) {
@@ -163,8 +163,8 @@ static void print_profile(const char *name, const struct vm_profile *p, const st
   printf("  %-24s %8s %8.3f\n", "structural hash, checks", "", (double)(p->total - p->replaying) * scale * 1e6);
 }
 
-static void report(const char *name, const struct result *r, json_t *peer, const struct options *o) {
-  double rate = (double)r->replays / r->seconds, other = json_number_value(json_object_get(peer, "rate"));
+static void report(const char *name, const struct result *r, json_t *tvm, const struct options *o) {
+  double rate = (double)r->replays / r->seconds, other = json_number_value(json_object_get(tvm, "rate"));
   char hash[20];
   snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->hash);
   if (o->json) {
@@ -172,15 +172,15 @@ static void report(const char *name, const struct result *r, json_t *peer, const
                              "rate", rate, "replays", (json_int_t)r->replays, "refused", (json_int_t)r->refused,
                              "checked", (json_int_t)r->checked, "seconds", r->seconds, "processor_seconds",
                              r->processor, "hash", hash, "seed", (json_int_t)o->seed);
-    if (peer) json_object_set_new(line, "peer_rate", json_real(other));
-    if (peer) json_object_set_new(line, "ratio", json_real(rate / other));
+    if (tvm) json_object_set_new(line, "peer_rate", json_real(other));
+    if (tvm) json_object_set_new(line, "ratio", json_real(rate / other));
     cli_print_json(line);
     return;
   }
   printf("%-13s %9.0f replays/s  %6.2f us each (%.2f of the processor)  %llu refused of %llu  %llu checked  hash %s",
          name, rate, 1e6 / rate, 1e6 * r->processor / (double)r->replays, (unsigned long long)r->refused,
          (unsigned long long)(r->refused + r->replays), (unsigned long long)r->checked, hash);
-  if (peer) printf("  TVM %.1f/s  ratio %.0f", other, rate / other);
+  if (tvm) printf("  TVM %.1f/s  ratio %.0f", other, rate / other);
   printf("\n");
 }
 
@@ -189,7 +189,7 @@ static bool bench_workload(const char *name, const struct options *o, ms_error *
   struct result r;
   struct vm_profile profile = {0};
   struct vm_schedule *sch = vm_schedule_new(NULL, 0);
-  json_t *peer = NULL;
+  json_t *tvm = NULL;
   char sketches[256];
   snprintf(sketches, sizeof sketches, strchr(name, '/') ? "%s" : "llvm/%s", name);
   if (o->profile) sch->profile = &profile;
@@ -197,10 +197,10 @@ static bool bench_workload(const char *name, const struct options *o, ms_error *
   uint64_t start = vm_ticks();
   done = done && measure(&b, sch, o, &r, err);
   profile.total = vm_ticks() - start;
-  if (done && o->peer) done = (peer = run_peer(o, sketches, err)) != NULL;
-  if (done) report(name, &r, peer, o);
+  if (done && o->tvm) done = (tvm = run_tvm(o, sketches, err)) != NULL;
+  if (done) report(name, &r, tvm, o);
   if (done && o->profile) print_profile(name, &profile, &r);
-  json_decref(peer);
+  json_decref(tvm);
   vm_schedule_free(sch);
   unload(&b);
   return done;
@@ -241,7 +241,7 @@ static int bench_replay(const struct cli_command *self, int argc, char **argv) {
   const struct cli_place places[] = {
       {.key = "json", .flag = &o.json},        {.key = "profile", .flag = &o.profile},
       {.key = "seconds", .whole = &o.seconds}, {.key = "seed", .whole = &o.seed},
-      {.key = "count", .whole = &o.count},     {.key = "tvm", .text = &o.peer},
+      {.key = "count", .whole = &o.count},     {.key = "tvm", .text = &o.tvm},
       {.key = "data", .text = &o.data},
   };
   int count;

@@ -33,10 +33,10 @@ return function(options, names)
   if target.arch then cli.misuse("--target: TVM is measured on CPUs only, not for %s", target.text) end
   for _, name in ipairs(#names > 0 and names or USUAL) do
     local func = cli.functions_of(string.format("%s/workloads/%s.py", options.data, name))[1]
-    local peer = tools.ask_peer(options, "peer_quality.py", options.data, name, target.cores, options.trials)
-    local at, trials, task = reach(name, func, peer.best_seconds, options)
+    local tvm = tools.ask_tvm(options, "tvm_quality.py", options.data, name, target.cores, options.trials)
+    local at, trials, task = reach(name, func, tvm.best_seconds, options)
     local line = {bench = "quality", workload = name, trials = options.trials, seed = options.seed,
-                  peer_seconds = peer.best_seconds, peer_tuning_seconds = peer.seconds, reached_seconds = at,
+                  peer_seconds = tvm.best_seconds, peer_tuning_seconds = tvm.seconds, reached_seconds = at,
                   reached_trials = trials, best_seconds = task.fastest.seconds, tuning_seconds = task.seconds}
     if options.json then cli.put_json(line) else report(line) end
   end

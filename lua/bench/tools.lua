@@ -180,7 +180,7 @@ end
 
 -- Runs a script of lua/bench/data with TVM's Python; the last line that is an object is its answer: its numbers by
 -- name.
-function tools.ask_peer(options, script, ...)
+function tools.ask_tvm(options, script, ...)
   local words = {options.tvm, options.data .. "/" .. script, ...}
   for i, w in ipairs(words) do words[i] = "'" .. tostring(w):gsub("'", "'\\''") .. "'" end
   local answer, ok, log

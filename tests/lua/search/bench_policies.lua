@@ -109,7 +109,7 @@ os.remove(kept .. "-lock")
 local path = os.tmpname()
 local function peer(seconds)
   local file <close> = assert(io.open(path, "w"))
-  file:write("#!/bin/sh\n", string.format([[case "$1 $3 $5" in */peer_quality.py\ GMM\ 3) echo "{\"seconds\": 90.0, \"best_seconds\": %s}";; esac]], seconds), "\n")
+  file:write("#!/bin/sh\n", string.format([[case "$1 $3 $5" in */tvm_quality.py\ GMM\ 3) echo "{\"seconds\": 90.0, \"best_seconds\": %s}";; esac]], seconds), "\n")
   file:close()
   assert(os.execute("chmod +x " .. path))
   return path

@@ -45,7 +45,7 @@ local function peer(text)
   assert(os.execute("chmod +x " .. path))
   return path
 end
-local ANSWERS = [[case "$1 $3" in */peer_search.py\ GMM) echo noise; echo "{\"drawn\": 1500.5, \"mutated\": 2.5e+3, \"count\": $5}";; esac]]
+local ANSWERS = [[case "$1 $3" in */tvm_search.py\ GMM) echo noise; echo "{\"drawn\": 1500.5, \"mutated\": 2.5e+3, \"count\": $5}";; esac]]
 local answering = peer(ANSWERS)
 local beside = assert(objects {count = 32, trials = 0, tvm = answering})
 assert(beside.peer.drawn == 1500.5 and beside.peer.mutated == 2500 and beside.peer.count == 2)

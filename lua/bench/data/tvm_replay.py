@@ -1,5 +1,5 @@
 """TVM's side of `msched bench replay`: replays a workload's sketches in turn, every decision resampled, each replay
-ending in the module's structural hash; prints one JSON object.  usage: peer_replay.py DIRECTORY TARGET/NAME SECONDS"""
+ending in the module's structural hash; prints one JSON object.  usage: tvm_replay.py DIRECTORY TARGET/NAME SECONDS"""
 import json, sys, time
 import tvm
 import tvm.s_tir as s_tir

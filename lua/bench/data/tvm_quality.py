@@ -1,6 +1,6 @@
 """TVM's side of `msched bench quality`: tunes a workload with its defaults, prints one JSON object: seconds that tuning
 took, and of its best kernel, by its own measurements.
-usage: peer_quality.py DIRECTORY NAME CORES TRIALS"""
+usage: tvm_quality.py DIRECTORY NAME CORES TRIALS"""
 import json, sys, tempfile, time
 import tvm
 import tvm.s_tir.meta_schedule as ms

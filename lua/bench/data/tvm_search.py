@@ -1,7 +1,7 @@
 """TVM's side of `msched bench search`: draws candidates from a workload's design space and mutates them, each replayed,
 postprocessed, hashed and described by features; prints one JSON object, microseconds of each that is accepted, refused ones
 among them; nothing of a kind of which none is.
-usage: peer_search.py DIRECTORY NAME MACHINE COUNT; MACHINE: cores of this CPU, or a GPU's architecture"""
+usage: tvm_search.py DIRECTORY NAME MACHINE COUNT; MACHINE: cores of this CPU, or a GPU's architecture"""
 import json, random, sys, time
 import tvm
 from tvm_ffi.structural import structural_hash

@@ -1,5 +1,5 @@
 """TVM's side of `msched bench tune` and `bench gemm`: tunes a float32 matrix product, prints one JSON object.
-usage: peer_tune.py M N K TRIALS"""
+usage: tvm_tune.py M N K TRIALS"""
 import json, multiprocessing, sys, tempfile, time
 import tvm
 from tvm import te
