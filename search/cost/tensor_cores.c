@@ -144,6 +144,7 @@ static double product_of(const struct model_tile_of *tile, uint32_t first, const
 static bool is_set(uint32_t number, const double *numbers) { return number && numbers[number] == 1; }
 
 static struct tiling tiling_of(const struct search_estimator *d, const struct model_product *p, const double *numbers) {
+  assert(is_complete(p));
   const struct model_tile_of *m = &p->tiles[p->tile_count - 3], *n = m + 1, *k = m + 2;
   const double *x = numbers;
   struct tiling t = {.product = p, .gpu = &d->machine.gpu, .lanes = p->lane_count ? INFINITY : 1};
@@ -239,6 +240,7 @@ double model_products_cost(const struct search_estimator *d, const int64_t *deci
 uint64_t model_products_tile(const struct search_estimator *d, const int64_t *decisions) {
   double numbers[MODEL_NUMBERS];
   uint64_t key = 1469598103934665603u;
+  assert(d->product_count && d->number_count <= MODEL_NUMBERS);
   model_compute_numbers(d, decisions, numbers);
   for (uint32_t i = 0; i < d->product_count; i++) {
     struct tiling t = tiling_of(d, &d->products[i], numbers);

@@ -179,6 +179,7 @@ static bool comes_of_input(const struct place *p, tir_buffer b, uint32_t depth) 
 }
 
 static bool reads_once(struct place *p) {
+  assert(p->reader);
   tir_block block = block_of(p, p->reader);
   tir_loop loops[MOST_LOOPS];
   struct sources s;
@@ -242,6 +243,7 @@ static void share(struct place *p, uint32_t number) {
   for (uint32_t i = 0; i < users.count; i++) tir_retarget_regions(ir, users.at[i], p->out, p->in);
   tir_blocks_free(&users);
   struct tir_span old = ir->funcs.at[p->f].params;
+  assert(number < old.count);
   uint32_t first = ir->params.count;
   ir->params.at = tir_enlarge(ir->params.at, &ir->params.capacity, (uint64_t)first + old.count, sizeof *ir->params.at);
   for (uint32_t i = 0; i < old.count; i++)

@@ -199,6 +199,7 @@ bool module_indices(struct module_graph *g, uint32_t node, tir_buffer buffer, ti
   if (!module_list(g, node, "indices", &list)) return false;
   if (list.count != rank)
     return module_fail(g, node, "indices", "the buffer has %u dimensions, %u are indexed", rank, list.count);
+  assert(rank <= GRAPH_MOST_RANK); /* what `out` has room for */
   for (uint32_t i = 0; i < rank; i++) {
     if (!module_item(g, &list, i, &item) || !module_expr(g, item, &out[i])) return false;
     tir_type type = tir_type_of(g->ir, out[i]);

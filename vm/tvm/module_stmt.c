@@ -113,6 +113,7 @@ static bool read_iters(struct module_graph *g, uint32_t realize, uint32_t block,
 static bool read_regions(struct module_graph *g, uint32_t block, const char *field, tir_block out) {
   struct node_list list;
   uint32_t node;
+  assert(*field == 'r' || *field == 'w');
   if (!module_list(g, block, field, &list)) return false;
   if (list.count > GRAPH_MOST_ARGS) return module_fail(g, block, field, "there are too many");
   struct tir_region *regions = malloc((list.count + 1) * sizeof *regions);

@@ -53,6 +53,7 @@ static json_int_t write_iters(struct module_write *w, struct tir_span iters) {
   json_t *list = json_array();
   for (uint32_t i = 0; i < iters.count; i++) {
     const struct tir_iter *iter = &w->ir->iters.at[iters.first + i];
+    assert(iter->kind < sizeof kinds / sizeof *kinds);
     const struct tir_var_node *v = &w->ir->vars.at[iter->var];
     json_int_t range = write_range(w, v->min, v->extent), var = write_var(w, iter->var);
     json_array_append_new(list, json_integer(write_iter(w, range, var, kinds[iter->kind], "")));
@@ -93,6 +94,7 @@ static json_int_t write_matches(struct module_write *w, struct tir_span matches)
 }
 
 static json_int_t write_block(struct module_write *w, tir_block s) {
+  assert(tir_is(w->ir, s, TIR_BLOCK));
   const struct tir_block_record *r = tir_block_at(w->ir, s);
   const struct tir_stmt_node *n = tir_stmt_at(w->ir, s);
   json_t *block = start(), *realize = start();
