@@ -100,9 +100,9 @@ function limits:drawn(at, factors)
   end
 end
 
--- The schedule, in which so many versions of each cache live at a time, if the loops that reduce at the level run more
--- than once.
-function limits:hold_versions(sch, versions, level)
+-- The schedule, in which so many stage buffers of each cache live at a time, if the loops that reduce at the level run
+-- more than once.
+function limits:hold_stage_buffers(sch, buffers, level)
   if not self.reads or #self.reads == 0 then return end
   local trips = {}
   for at in ipairs(self.extents) do
@@ -110,7 +110,7 @@ function limits:hold_versions(sch, versions, level)
       table.move(self:parts(at, function(l) return l == level end), 1, 1, #trips + 1, trips)
     end
   end
-  sch:assert(string.format("%s <= 1 or %d * (%s) <= %d", product(trips), versions, self:shared(),
+  sch:assert(string.format("%s <= 1 or %d * (%s) <= %d", product(trips), buffers, self:shared(),
                            self.p.limits.shared_bytes))
 end
 

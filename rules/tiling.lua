@@ -157,14 +157,14 @@ function tiling.run_ahead(sch, loop, ahead, in_flight, boxes, producer, blocks)
 end
 
 -- The copies of two inputs run so many iterations ahead of what uses them: the loop that holds all three is pipelined.
--- One version more of each lives than that.
+-- One stage buffer more of each lives than that.
 local function add_pipeline(state, p)
   local level, results = p.structure:find("R", 1, true), {state}
   local outer = level and last(state.tiles[level])
   if not outer or state.sch:child_count(outer) ~= 3 then return results end
   for _, stage in ipairs(p.stages) do
     local s = fork(state)
-    if s.held then s.held:hold_versions(s.sch, stage - 1, level) end
+    if s.held then s.held:hold_stage_buffers(s.sch, stage - 1, level) end
     tiling.run_ahead(s.sch, s.sch:fuse(s.tiles[level]), stage - 2)
     results[#results + 1] = s
   end

@@ -6,7 +6,7 @@
 -- shared memory by asynchronous copies, an iteration ahead. Scores are accumulators; what is done with them element by
 -- element, the maximum and the sum of a row among it, is each lane's work in registers (tir/lower/gpu/rows.c). The
 -- exponentials are rounded to the type of the values (the trace is therefore marked unsafe), and are then operand a of
--- the second product as they lie in registers. Sixteen columns of it at a time are added to the scaled sums.
+-- the second product as they lie in registers. Sixteen columns of it at a time are added to the scaled accumulators.
 --
 -- Warp groups (wgmma) multiply all columns of a tile at once. The first product reads both inputs from shared memory,
 -- the second the exponentials from registers. Tiles of columns come by TMA, which a producer warp group issues, or all
@@ -77,7 +77,7 @@ local function multiply_scores(sch, scores, group, second)
   sch:tensorize(i1, group.sync_by_columns)
 end
 
--- The second product: of sixteen columns at a time, which the sums take at once.
+-- The second product: of sixteen columns at a time, which the accumulators take at once.
 local function multiply_values(sch, product, carry, group)
   local loops, own = {sch:get_loops(product)}, {sch:get_loops(carry)}
   local i0, i1 = by_sides(sch, last(loops, 2))

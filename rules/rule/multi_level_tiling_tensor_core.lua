@@ -41,7 +41,7 @@ end
 
 local function last(list) return list[#list] end
 
-local SUMS_APART = 8 -- elements between rows of sums that a warp group stores
+local ACCUMULATORS_APART = 8 -- elements between rows of accumulators that a warp group stores
 
 -- Results gather in fragments, under the loop of the warps, and go through shared memory, which all threads write out.
 local function add_accumulator(state, copy, group, p)
@@ -56,7 +56,7 @@ local function add_accumulator(state, copy, group, p)
   tiling.note_fetch(sch, out, p)
   local stored = tensorize(sch, store, group.store)
   -- Pairs of elements that a warp stores at once meet in no bank.
-  if group.warps then sch:storage_align(stored, 0, -2, 32, SUMS_APART) end
+  if group.warps then sch:storage_align(stored, 0, -2, 32, ACCUMULATORS_APART) end
 end
 
 -- Results gather in fragments, and go from there to where they belong. nil: they do not lie there as the intrinsic
@@ -86,7 +86,7 @@ local function add_tiles(state, copies, group, p, taken, straight)
     sch:assert(string.format("%s <= %d * %s and (%s <= 0 or %s + 1 <= %s and 2 <= %s)", blocks:name(),
                              group.blocks[1], producer:name(), blocks:name(), blocks:name(), taken.blocks, taken.steps))
     if not straight then
-      sch:assert(string.format("%s <= 0 or %s + %s <= %d", blocks:name(), taken.tiles, taken.sums,
+      sch:assert(string.format("%s <= 0 or %s + %s <= %d", blocks:name(), taken.tiles, taken.accumulators,
                                p.shared_bytes - MBARRIER_BYTES))
     end
   end
@@ -136,17 +136,17 @@ local GROUP_REGISTERS, MOST_REGISTERS = 512, 240
 
 local function product(list) return #list > 0 and table.concat(list, " * ") or "1" end
 
--- Splits as tiling.split does, and holds draws against what a block has: registers for its sums and theirs at a time,
--- shared memory for tiles, those that run ahead among them, and for sums on their way out. taken: gets the bytes of
--- both, and the number of blocks, as the trace writes them.
+-- Splits as tiling.split does, and holds draws against what a block has: registers for its accumulators and theirs at a
+-- time, shared memory for tiles, those that run ahead among them, and for accumulators on their way out. taken: gets
+-- the bytes of both, and the number of blocks, as the trace writes them.
 local function split_within(group, batch, shared_bytes, taken)
   local groups, inner, outer, steps, tiles = {}, {}, {}, {},
     {[batch + 1] = tostring(group.multiples.m), [batch + 2] = tostring(group.multiples.n)}
   local function hold(sch)
-    local sums, beside = string.format("%d * %s", group.registers, product(inner)), group.beside
+    local accumulators, beside = string.format("%d * %s", group.registers, product(inner)), group.beside
     -- A producer warp group has the registers that a thread needs beside its accumulators.
-    sch:assert(string.format("%s <= %d and %s * (%s + %d) <= %d", sums, MOST_REGISTERS - beside, product(groups), sums,
-                             beside, GROUP_REGISTERS - (group.producer and beside or 0)))
+    sch:assert(string.format("%s <= %d and %s * (%s + %d) <= %d", accumulators, MOST_REGISTERS - beside,
+                             product(groups), accumulators, beside, GROUP_REGISTERS - (group.producer and beside or 0)))
   end
   return function(sch, _, loop, count, p, at)
     local factors = {sch:sample_perfect_tile(loop, count, p.max_innermost)}
@@ -158,8 +158,8 @@ local function split_within(group, batch, shared_bytes, taken)
       if tiles[at] then tiles[at] = table.concat({tiles[at], factors[3]:name(), factors[4]:name()}, " * ") end
       hold(sch)
       if at == batch + 2 then
-        taken.sums = string.format("4 * %s * (%s + %d)", tiles[batch + 1], tiles[batch + 2], SUMS_APART)
-        sch:assert(string.format("%s <= %d", taken.sums, shared_bytes))
+        taken.accumulators = string.format("4 * %s * (%s + %d)", tiles[batch + 1], tiles[batch + 2], ACCUMULATORS_APART)
+        sch:assert(string.format("%s <= %d", taken.accumulators, shared_bytes))
       end
     else
       local bytes = string.format("%d * %s * (%s + %s)", 2 * group.multiples.k, factors[2]:name(), rows, columns)

@@ -110,7 +110,7 @@ struct model_product {
   uint32_t bulk, producer; /* whether copies are bulk tensor copies; whether a warp group only copies; 0: no */
   uint32_t persistent;     /* how many blocks do all tiles, where one does several; 0: each tile has a block */
   bool straight;           /* accumulators are stored from registers to the result */
-  bool divided;            /* its results are parts of sums, which a kernel of its own adds */
+  bool divided;            /* its results are partial sums, which a kernel of its own adds */
   double ahead;            /* iterations that copies run ahead; below 0: there is no pipeline */
 };
 

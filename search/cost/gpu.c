@@ -2,11 +2,11 @@
  *
  * A kernel takes as long as the busiest multiprocessor works, or as what moves from the second level or from the
  * device's memory, whichever is more, and a part of the rest. A multiprocessor has as many blocks at a time as
- * registers, shared memory and threads allow; few warps with few sums each do not hide the latency of adding. What is
- * loaded from shared memory takes as many passes as its banks are asked twice, what comes from memory as many bytes as
- * whole sectors have. What a block may not have costs infinitely much. Numbers of rules/targets.lua were fitted to what
- * an H100 took for 710 candidates, most of them drawn at random, of 16 functions: of pairs of candidates 92 % are in
- * order (msched bench model).
+ * registers, shared memory and threads allow; few warps with few accumulators each do not hide the latency of adding.
+ * What is loaded from shared memory takes as many passes as its banks are asked twice, what comes from memory as many
+ * bytes as whole sectors have. What a block may not have costs infinitely much. Numbers of rules/targets.lua were
+ * fitted to what an H100 took for 710 candidates, most of them drawn at random, of 16 functions: of pairs of candidates
+ * 92 % are in order (msched bench model).
  * Sources: Zhu et al., "ROLLER", OSDI 2022, section 4; CUDA C++ Programming Guide, "Compute Capabilities". */
 #include "analytical.h"
 
@@ -26,7 +26,7 @@ struct work {
   struct model_shape shape;
   double blocks, threads, virtuals, warps; /* warps: of a block */
   uint32_t tile;                           /* the loops from here on are one step of a thread */
-  double sums, steps;                      /* results of a step, of all virtual threads; steps of a thread */
+  double sums, steps;                      /* accumulators of a step, of all virtual threads; steps of a thread */
   double unrolled;                         /* steps that are unrolled side by side */
   double registers, shared;                /* of a thread, and bytes of a block */
   double passes;                           /* through shared memory and to the first level, of a warp's step */
@@ -349,7 +349,7 @@ static void add_accesses(struct work *w) {
       add_copied(w, a, copy, copy ? model_shared(d, w->number, (uint32_t)(copy - d->nests)) : 0);
     else if (a->memory == MODEL_DEVICE)
       add_direct(w, a, a->written ? 1 : w->steps);
-    else if (a->written) /* sums, that another nest writes out */
+    else if (a->written) /* accumulators, that another nest writes out */
       w->bytes += w->sums * w->threads * a->bytes;
   }
 }
@@ -423,7 +423,7 @@ static double find_resident(const struct work *w, double *spilled) {
 
 /* Cycles of a multiprocessor that has so many of the kernel's blocks, one after the other. */
 static double busy_cycles(const struct work *w, double blocks) {
-  enum { CHAINS = 8 }; /* sums that a warp has under way at most */
+  enum { CHAINS = 8 }; /* additions that a warp has under way at most */
   const struct search_gpu *g = w->gpu;
   const struct model_nest *nest = w->nest;
   double spilled, resident = fmin(find_resident(w, &spilled), blocks);

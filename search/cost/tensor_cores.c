@@ -218,7 +218,7 @@ static double product_cycles(const struct tiling *t) {
   return g->launch + most_of(g, most_of(g, busy, waiting), near);
 }
 
-/* The kernel that adds parts of sums: it reads them where they are, in the second level if that holds them. */
+/* The kernel that adds partial sums: it reads them where they are, in the second level if that holds them. */
 static double adding_cycles(const struct tiling *t) {
   const struct search_gpu *g = t->gpu;
   double bytes = t->blocks * t->m * t->n * 4;

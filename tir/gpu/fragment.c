@@ -24,7 +24,7 @@ bool tir_is_wgmma_width(int64_t n) {
   return n >= TIR_WGMMA_UNIT && n <= TIR_WGMMA_MOST_COLUMNS && n % TIR_WGMMA_UNIT == 0;
 }
 
-/* Each warp has 16 rows, a lane what it has of the sums of mma, eight columns after the other. */
+/* Each warp has 16 rows, a lane what it has of the accumulators of mma, eight columns after the other. */
 struct tir_mma_place tir_wgmma_place(int thread, int element) {
   assert(thread >= 0 && thread < TIR_GROUP && element >= 0 && element < TIR_WGMMA_MOST_COLUMNS / 2);
   enum { LANES = 4, GROUPS = 8, PAIR = 2, HELD = 4, WARP_ROWS = 16 };

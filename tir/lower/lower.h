@@ -197,7 +197,8 @@ bool lower_find_copied_stage_buffer(struct tir *ir, tir_stmt copy,
                                     struct lower_stage_buffer *out); /* that a tensor_copy writes */
 /* Whether warp-group MMAs from `first` to `last`, the only ones of the loop that they stand in, may go on until
  * those of the next iteration have begun: their accumulators are so many buffers. (flight.c) */
-bool lower_may_stay_in_flight(struct tir *ir, tir_stmt first, tir_stmt last, const tir_expr *sums, uint32_t count);
+bool lower_may_stay_in_flight(struct tir *ir, tir_stmt first, tir_stmt last, const tir_expr *accumulators,
+                              uint32_t count);
 /* Whether two buffers may have a byte in common: views of one (shared_memory.c). */
 bool lower_share_bytes(struct tir *ir, tir_buffer a, tir_buffer b);
 

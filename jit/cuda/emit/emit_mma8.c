@@ -7,7 +7,7 @@
 
 enum { PAIR = 2 };
 
-/* A fragment, all of whose elements are registers: halves two in one, sums that are floats one each. */
+/* A fragment, all of whose elements are registers: halves two in one, accumulators that are floats one each. */
 struct fragment {
   bool is_sum, halves;
 };

@@ -113,7 +113,7 @@ static const char *store_function(struct emit_c *e, const struct fragment *f, ch
   return name;
 }
 
-/* Products of halves name the types of sums alone, others those of all four matrices. */
+/* Products of halves name the types of accumulators alone, others those of all four matrices. */
 static void write_types(FILE *out, const struct fragment *input, const struct fragment *sum) {
   if (!strcmp(input->element, "f16"))
     fprintf(out, "%s.%s", sum->element, sum->element);

@@ -22,9 +22,10 @@ static bool is_scope(const struct emit_c *e, tir_buffer buffer, enum tir_memory_
 
 bool emit_c_wgmma_fragment(struct emit_c *e, tir_buffer buffer) {
   tir_type type = tir_buffer_at(e->ir, buffer)->type;
-  bool sums = is_scope(e, buffer, TIR_SCOPE_WGMMA) && type == TIR_TYPE(TIR_FLOAT, 32, 1);
-  if (!sums && !(is_scope(e, buffer, TIR_SCOPE_WGMMA_A) && element_of(type))) return false;
-  emit_c_line(e, "%s %s[%u];", sums ? "float" : "uint32_t", emit_c_declare_buffer(e, buffer), registers_of(e, buffer));
+  bool accumulators = is_scope(e, buffer, TIR_SCOPE_WGMMA) && type == TIR_TYPE(TIR_FLOAT, 32, 1);
+  if (!accumulators && !(is_scope(e, buffer, TIR_SCOPE_WGMMA_A) && element_of(type))) return false;
+  emit_c_line(e, "%s %s[%u];", accumulators ? "float" : "uint32_t", emit_c_declare_buffer(e, buffer),
+              registers_of(e, buffer));
   return true;
 }
 
@@ -58,14 +59,14 @@ static void matrix_function(struct emit_c *e) {
         e->helpers);
 }
 
-static const char *hold_function(struct emit_c *e, bool sums) {
-  const char *name = sums ? "ms_wgmma_hold" : "ms_wgmma_hold_a", *type = sums ? "float" : "uint32_t";
+static const char *hold_function(struct emit_c *e, bool accumulators) {
+  const char *name = accumulators ? "ms_wgmma_hold" : "ms_wgmma_hold_a", *type = accumulators ? "float" : "uint32_t";
   if (emit_c_needs(e, name))
     fprintf(e->helpers,
             "MS_PTX(void, %s_one, (%s *d)) { asm volatile(\"\" : \"+%c\"(*d) : : \"memory\"); }\n"
             "MS_HELPER void %s(%s *d, int count) {\n#pragma unroll\n"
             "  for (int i = 0; i < count; i++) %s_one(d + i);\n}\n",
-            name, type, sums ? 'f' : 'r', name, type, name);
+            name, type, accumulators ? 'f' : 'r', name, type, name);
   return name;
 }
 
@@ -122,11 +123,11 @@ static void multiply_function(struct emit_c *e, const struct emit_cuda_element *
 
 /* ---- Calls ---- */
 
-/* The buffer of sums that an argument has a pointer to, TIR_NONE: refused. */
-static tir_buffer sums_of(struct emit_c *e, tir_expr data) {
+/* The buffer of accumulators that an argument has a pointer to, TIR_NONE: refused. */
+static tir_buffer accumulators_of(struct emit_c *e, tir_expr data) {
   const struct tir_expr_node *n = tir_at(e->ir, data);
   if (n->kind == TIR_DATA && is_scope(e, n->ref, TIR_SCOPE_WGMMA)) return n->ref;
-  emit_c_refuse(e, "a call of wgmma has a pointer to no sums of a warp group");
+  emit_c_refuse(e, "a call of wgmma has a pointer to no accumulators of a warp group");
   return TIR_NONE;
 }
 
@@ -148,7 +149,7 @@ static void write_fragment(struct emit_c *e, tir_expr data, int columns, tir_exp
 void emit_cuda_wgmma_fill(struct emit_c *e, tir_expr call) {
   const tir_expr *args = emit_cuda_operands(e, call);
   int n = columns_of(e, args[2]);
-  if (!sums_of(e, args[0])) return;
+  if (!accumulators_of(e, args[0])) return;
   fill_function(e);
   fputs("ms_wgmma_fill(", e->out);
   write_fragment(e, args[0], n, args[1]);
@@ -161,7 +162,7 @@ void emit_cuda_wgmma_fill(struct emit_c *e, tir_expr call) {
 void emit_cuda_wgmma_store(struct emit_c *e, tir_expr call) {
   const tir_expr *args = emit_cuda_operands(e, call);
   int n = columns_of(e, args[2]);
-  if (!sums_of(e, args[0])) return;
+  if (!accumulators_of(e, args[0])) return;
   store_function(e);
   fputs("ms_wgmma_store(", e->out);
   emit_c_pointer(e, args[3]);
@@ -226,7 +227,7 @@ void emit_cuda_wgmma_mma(struct emit_c *e, tir_expr call) {
   const tir_expr *args = emit_cuda_operands(e, call);
   tir_expr offset;
   const struct emit_cuda_element *of = input_of(e, emit_c_pointed(e, args[3], &offset), args[5]);
-  if (sums_of(e, args[0]) && of) write_product(e, args, of, false);
+  if (accumulators_of(e, args[0]) && of) write_product(e, args, of, false);
 }
 
 /* (c, index, n, a, index, b, stride, layout of b) */
@@ -238,7 +239,7 @@ void emit_cuda_wgmma_mma_registers(struct emit_c *e, tir_expr call) {
     return;
   }
   const struct emit_cuda_element *of = input_of(e, a->ref, args[5]);
-  if (sums_of(e, args[0]) && of) write_product(e, args, of, true);
+  if (accumulators_of(e, args[0]) && of) write_product(e, args, of, true);
 }
 
 /* (c, n, element) */
@@ -258,7 +259,7 @@ void emit_cuda_wgmma_put(struct emit_c *e, tir_expr call) {
 static void hold(struct emit_c *e, tir_expr data) {
   const struct tir_expr_node *n = tir_at(e->ir, data);
   bool operand = n->kind == TIR_DATA && is_scope(e, n->ref, TIR_SCOPE_WGMMA_A);
-  tir_buffer buffer = operand ? n->ref : sums_of(e, data);
+  tir_buffer buffer = operand ? n->ref : accumulators_of(e, data);
   if (!buffer) return;
   fprintf(e->out, "%s(", hold_function(e, !operand));
   emit_c_buffer(e, buffer);

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-enum { MOST_SUMS = 8 }; /* buffers of sums, and of operands in registers, in one run */
+enum { MOST_ACCUMULATORS = 8 }; /* buffers of accumulators, and of operands in registers, in one run */
 
 static bool of_registers(const struct tir *ir, tir_stmt s) { return lower_calls(ir, s, TIR_WGMMA_MMA_REGISTERS); }
 
@@ -137,28 +137,30 @@ static bool is_run(const struct tir *ir, tir_stmt s) {
   return !c;
 }
 
-struct sums {
-  tir_expr data[MOST_SUMS + 1]; /* the number of groups that are left, then pointers */
+struct accumulators {
+  tir_expr data[MOST_ACCUMULATORS + 1]; /* the number of groups that are left, then pointers */
   uint32_t count;
 };
 
-static bool add_sum(const struct lowering *low, tir_stmt top, tir_expr data, struct sums *sums) {
+static bool add_accumulator(const struct lowering *low, tir_stmt top, tir_expr data,
+                            struct accumulators *accumulators) {
   uint32_t i = 1;
-  while (i <= sums->count && sums->data[i] != data) i++;
-  if (i <= sums->count) return true;
-  if (sums->count == MOST_SUMS)
+  while (i <= accumulators->count && accumulators->data[i] != data) i++;
+  if (i <= accumulators->count) return true;
+  if (accumulators->count == MOST_ACCUMULATORS)
     return refuse(low, top, "a warp group multiplies registers of too many buffers at once");
-  sums->data[++sums->count] = data;
+  accumulators->data[++accumulators->count] = data;
   return true;
 }
 
 /* Adds the buffers whose registers the products change or read. */
-static bool add_sums(const struct lowering *low, tir_stmt top, struct sums *sums) {
+static bool add_accumulators(const struct lowering *low, tir_stmt top, struct accumulators *accumulators) {
   enum { A = 3 };
   const struct tir *ir = low->ir;
   for (tir_stmt s = top; s; s = tir_next(ir, s, top))
-    if (lower_is_product(ir, s) && (!add_sum(low, top, arguments(ir, s)[0], sums) ||
-                                    (of_registers(ir, s) && !add_sum(low, top, arguments(ir, s)[A], sums))))
+    if (lower_is_product(ir, s) &&
+        (!add_accumulator(low, top, arguments(ir, s)[0], accumulators) ||
+         (of_registers(ir, s) && !add_accumulator(low, top, arguments(ir, s)[A], accumulators))))
       return false;
   return true;
 }
@@ -166,20 +168,20 @@ static bool add_sums(const struct lowering *low, tir_stmt top, struct sums *sums
 /* Puts them around the statements from `first` to `last`. */
 static bool put_around(const struct lowering *low, tir_stmt first, tir_stmt last) {
   struct tir *ir = low->ir;
-  struct sums sums = {{tir_int(ir, TIR_T_I32, 0)}, 0};
+  struct accumulators accumulators = {{tir_int(ir, TIR_T_I32, 0)}, 0};
   for (tir_stmt s = first;; s = tir_stmt_at(ir, s)->next) {
-    if (!add_sums(low, s, &sums)) return false;
+    if (!add_accumulators(low, s, &accumulators)) return false;
     if (s == last) break;
   }
-  bool stays = lower_may_stay_in_flight(ir, first, last, sums.data + 1, sums.count);
-  assert(sums.count && tir_stmt_at(ir, first)->parent == tir_stmt_at(ir, last)->parent);
-  tir_insert_before(ir, first, lower_new_call(ir, TIR_WGMMA_FENCE, sums.data + 1, sums.count));
+  bool stays = lower_may_stay_in_flight(ir, first, last, accumulators.data + 1, accumulators.count);
+  assert(accumulators.count && tir_stmt_at(ir, first)->parent == tir_stmt_at(ir, last)->parent);
+  tir_insert_before(ir, first, lower_new_call(ir, TIR_WGMMA_FENCE, accumulators.data + 1, accumulators.count));
   tir_stmt commit = lower_new_call(ir, TIR_WGMMA_COMMIT, NULL, 0);
   tir_insert_after(ir, last, commit);
   tir_stmt loop = tir_stmt_at(ir, first)->parent;
-  if (stays) tir_insert_after(ir, loop, lower_new_call(ir, TIR_WGMMA_WAIT, sums.data, sums.count + 1));
-  sums.data[0] = tir_int(ir, TIR_T_I32, stays);
-  tir_insert_after(ir, commit, lower_new_call(ir, TIR_WGMMA_WAIT, sums.data, sums.count + 1));
+  if (stays) tir_insert_after(ir, loop, lower_new_call(ir, TIR_WGMMA_WAIT, accumulators.data, accumulators.count + 1));
+  accumulators.data[0] = tir_int(ir, TIR_T_I32, stays);
+  tir_insert_after(ir, commit, lower_new_call(ir, TIR_WGMMA_WAIT, accumulators.data, accumulators.count + 1));
   return true;
 }
 
@@ -222,26 +224,26 @@ static tir_stmt next_fence(const struct tir *ir, tir_stmt after) {
   return s && lower_calls(ir, s, TIR_WGMMA_FENCE) ? s : TIR_NONE;
 }
 
-/* Both waits name the same sums. */
-static bool same_sums(const struct tir *ir, tir_stmt a, tir_stmt b) {
+/* Both waits name the same accumulators. */
+static bool same_accumulators(const struct tir *ir, tir_stmt a, tir_stmt b) {
   uint32_t count = tir_at(ir, tir_as(ir, a, TIR_EVALUATE)->evaluate.value)->count;
   return count == tir_at(ir, tir_as(ir, b, TIR_EVALUATE)->evaluate.value)->count &&
          !memcmp(arguments(ir, a) + 1, arguments(ir, b) + 1, (count - 1) * sizeof(tir_expr));
 }
 
-/* Products that others of the same sums follow, where nothing is written between, are waited for with these; the last
- * group of a loop, too. */
+/* MMAs that others of the same accumulators follow, where nothing is written between, are waited for with these; the
+ * last group of a loop, too. */
 static void join_groups(struct tir *ir, tir_stmt wait) {
   tir_stmt then = next_fence(ir, wait);
   while (then && !lower_calls(ir, then, TIR_WGMMA_WAIT)) then = tir_stmt_at(ir, then)->next;
-  if (!then || !tir_is_const(ir, arguments(ir, wait)[0], 0) || !same_sums(ir, wait, then)) return;
+  if (!then || !tir_is_const(ir, arguments(ir, wait)[0], 0) || !same_accumulators(ir, wait, then)) return;
   if (!lower_calls(ir, tir_stmt_at(ir, wait)->prev, TIR_WGMMA_COMMIT)) {
     tir_kill(ir, wait);
     return;
   }
-  tir_expr args[MOST_SUMS + 1] = {tir_int(ir, TIR_T_I32, 1)};
+  tir_expr args[MOST_ACCUMULATORS + 1] = {tir_int(ir, TIR_T_I32, 1)};
   uint32_t count = tir_at(ir, tir_as(ir, wait, TIR_EVALUATE)->evaluate.value)->count;
-  assert(count <= MOST_SUMS + 1);
+  assert(count <= MOST_ACCUMULATORS + 1);
   memcpy(args + 1, arguments(ir, wait) + 1, (count - 1) * sizeof *args);
   tir_expr call = tir_call(ir, TIR_T_VOID, tir_device_symbol(ir, TIR_WGMMA_WAIT), args, count);
   tir_as(ir, wait, TIR_EVALUATE)->evaluate.value = call;

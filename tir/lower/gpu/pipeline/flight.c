@@ -17,8 +17,8 @@ enum { MOST_READ = 128 };
 struct flight {
   struct tir *ir;
   tir_stmt loop;
-  const tir_expr *sums;
-  uint32_t sum_count;
+  const tir_expr *accumulators;
+  uint32_t accumulator_count;
   struct lower_stage_buffer read[MOST_READ];
   uint32_t count;
 };
@@ -120,12 +120,12 @@ struct search {
 };
 
 static bool is_sum(const struct flight *f, tir_buffer buffer) {
-  for (uint32_t i = 0; i < f->sum_count; i++)
-    if (tir_at(f->ir, f->sums[i])->ref == buffer) return true;
+  for (uint32_t i = 0; i < f->accumulator_count; i++)
+    if (tir_at(f->ir, f->accumulators[i])->ref == buffer) return true;
   return false;
 }
 
-/* A pointer to what a block shares, or sums. */
+/* A pointer to what a block shares, or accumulators. */
 static bool find_pointer(void *data, tir_expr e) {
   struct search *s = data;
   const struct tir *ir = s->f->ir;
@@ -225,11 +225,12 @@ static bool leaves_alone(const struct flight *f, tir_stmt top, bool after) {
   return true;
 }
 
-bool lower_may_stay_in_flight(struct tir *ir, tir_stmt first, tir_stmt last, const tir_expr *sums, uint32_t count) {
+bool lower_may_stay_in_flight(struct tir *ir, tir_stmt first, tir_stmt last, const tir_expr *accumulators,
+                              uint32_t count) {
   tir_stmt loop = tir_stmt_at(ir, first)->parent;
   assert(tir_stmt_at(ir, last)->parent == loop && count);
   if (!tir_is(ir, loop, TIR_LOOP) || tir_stmt_at(ir, loop)->loop_kind != TIR_SERIAL) return false;
-  struct flight f = {.ir = ir, .loop = loop, .sums = sums, .sum_count = count};
+  struct flight f = {.ir = ir, .loop = loop, .accumulators = accumulators, .accumulator_count = count};
   for (tir_stmt top = first;; top = tir_stmt_at(ir, top)->next) {
     for (tir_stmt s = top; s; s = tir_next(ir, s, top))
       if (lower_is_product(ir, s) && !add_reads(&f, s)) return false;
