@@ -1,5 +1,5 @@
 #!/bin/sh
-# The text of candidates as two programs write it, of this checkout and of another: equal, or what differs is told.
+# The text of candidates as two programs write it, of this checkout and of another: equal, or what differs is printed.
 # usage: emitted.sh MSCHED OTHER DRAWS SEED
 set -eu
 msched=$1 other=$2 draws=$3 seed=$4

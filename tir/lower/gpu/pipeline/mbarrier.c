@@ -92,7 +92,7 @@ static void init(struct pipeline *p, uint32_t number, int64_t arrivals, tir_stmt
   lower_append_call(ir, to, TIR_MBARRIER_INIT, args, 2);
 }
 
-/* At the kernel's start, where one thread makes them and all meet before they are used. */
+/* At the kernel's start, where one thread makes them, and all synchronize before they are used. */
 static void allocate_barriers(struct pipeline *p) {
   struct tir *ir = p->low->ir;
   tir_stmt inside;

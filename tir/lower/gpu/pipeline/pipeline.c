@@ -16,7 +16,7 @@
  * In an asynchronous stage, copies from the device's memory to shared memory are such. Each run of such
  * statements ends its group, in every step, whether or not something was copied in it: so it is known how many
  * groups may be on their way when an earlier step's must have arrived. What needs those waits for them as its step
- * begins: threads then meet but once a step.
+ * begins: threads then synchronize but once a step.
  *
  * TMA bulk tensor copies are issued by one thread instead, where the annotation requests it
  * (mbarrier.c). Source: Lam, "Software Pipelining", PLDI 1988; PTX ISA, "cp.async". */

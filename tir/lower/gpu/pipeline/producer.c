@@ -10,8 +10,8 @@
  * A software pipeline asks for it. It is done in two steps. First, with the pipeline, what copies comes to stand at
  * the kernel's start in an attribute of its own, by which passes know that other threads do it than those of the
  * kernel (pipeline.c). Last, when barriers stand and all that looks at the kernel's threads is done: the kernel gets
- * the threads, which meet once, when barriers in shared memory have been made; from there on the kernel's own meet
- * at a barrier with a number. Where a block's threads cannot have 240 registers each the producer gives most of its
+ * the threads, which synchronize once, when barriers in shared memory have been made; from there on the kernel's own do
+ * so at a named barrier. Where a block's threads cannot have 240 registers each the producer gives most of its
  * own to the others. Requires of the last step: kernels; barriers. Gives: no such attribute. Keeps: everything else.
  * Source: PTX ISA, "bar", "setmaxnreg"; Shah et al., "FlashAttention-3", NeurIPS 2024, section 3.1. */
 #include "pipeline.h"
