@@ -2,6 +2,7 @@
 #include "jit/backend.h"
 #include "jit/llvm/emit/emit.h"
 #include "range.h"
+#include "short_floats.h"
 #include "x86.h"
 
 #include <pthread.h>
@@ -138,7 +139,10 @@ LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_
     LLVMDisposeMessage(text);
   }
   ok = ok && jit_optimize(module, machine, count_loops(lowered, f), clock, err);
-  if (ok) jit_use_range(module, target);
+  if (ok) {
+    jit_widen_short_floats(module, target);
+    jit_use_range(module, target);
+  }
   if (ok) return module;
   LLVMDisposeModule(module);
   return NULL;

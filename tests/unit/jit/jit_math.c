@@ -219,6 +219,24 @@ static void takes_zeros_by_their_sign(void **state) {
   }
 }
 
+/* What is narrowed to floats of 16 bits, where the machine may have no instruction for it: of all of them. */
+static void computes_with_short_floats(void **state) {
+  (void)state;
+  static const char *const types[] = {"float16", "bfloat16"};
+  static const char *const values[] = {
+      "T.Select(T.Cast(\"float32\", A[vi]) < T.float32(1.5), T.Cast(\"float32\", A[vi]), "
+      "T.float32(0.0))",
+      "T.floor(T.Cast(\"float32\", A[vi]))", "T.fabs(T.Cast(\"float32\", A[vi]))",
+      "T.nearbyint(T.Cast(\"float32\", A[vi]))"};
+  for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+      char cast[200];
+      snprintf(cast, sizeof cast, "T.Cast(\"%s\", %s)", types[t], values[i]);
+      compare_patterns(types[t], cast, "native");
+      compare_patterns(types[t], cast, "x86-64-v3");
+    }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(rounds_ties_to_even),
@@ -227,6 +245,7 @@ int main(void) {
       cmocka_unit_test(gives_what_is_known),
       cmocka_unit_test(is_the_interpreters_in_a_fixed_order),
       cmocka_unit_test(takes_zeros_by_their_sign),
+      cmocka_unit_test(computes_with_short_floats),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
