@@ -27,6 +27,7 @@ static const double LEAST_OUTSIDE = 64;     /* stores, that a test in front of t
 struct zeros {
   struct tir *ir;
   tir_stmt *writers; /* by buffer: the only store to it; TIR_NONE: it has none, or may be written otherwise */
+  bool *changes;     /* by buffer: something may write it */
   tir_stmt store;    /* at hand */
   tir_expr conditions[MOST_CONDITIONS];
   uint32_t count;
@@ -34,22 +35,24 @@ struct zeros {
 
 /* ---- What is zero where ---- */
 
-static tir_stmt *find_writers(struct tir *ir, tir_stmt body) {
-  uint8_t *taken = lower_pointers(ir, body), *stores = calloc(ir->buffers.count, 1);
+static void find_writers(struct zeros *z, tir_stmt body) {
+  const struct tir *ir = z->ir;
+  uint8_t *taken = lower_pointers(ir, body);
   tir_stmt *writers = calloc(ir->buffers.count, sizeof *writers);
-  if (!stores || !writers) abort();
+  bool *changes = calloc(ir->buffers.count, sizeof *changes);
+  if (!changes || !writers) abort();
   for (tir_stmt s = body; s; s = tir_next(ir, s, body)) {
     if (!tir_is(ir, s, TIR_STORE)) continue;
     const struct tir_stmt_node *n = tir_stmt_at(ir, s);
     tir_buffer b = n->store.buffer;
     tir_stmt where = tir_buffer_at(ir, b)->where;
     bool plain = !n->store.predicate && !taken[b] && where && tir_is(ir, where, TIR_ALLOC);
-    writers[b] = plain && !stores[b] ? s : TIR_NONE;
-    stores[b] = 1;
+    writers[b] = plain && !changes[b] ? s : TIR_NONE;
+    changes[b] = true;
   }
+  for (uint32_t b = 0; b < ir->buffers.count; b++) changes[b] |= taken[b];
   free(taken);
-  free(stores);
-  return writers;
+  z->writers = writers, z->changes = changes;
 }
 
 static bool is_zero(const struct tir *ir, tir_expr e) {
@@ -256,10 +259,35 @@ static tir_stmt find_outside(const struct tir *ir, tir_stmt store, tir_expr cond
   return times >= LEAST_OUTSIDE ? place : TIR_NONE;
 }
 
+struct steady {
+  const struct zeros *z;
+  bool no;
+};
+
+static bool find_unsteady(void *data, tir_expr e) {
+  struct steady *s = data;
+  const struct tir *ir = s->z->ir;
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if (n->kind != TIR_LOAD) return !s->no;
+  s->no |= s->z->changes[n->ref];
+  for (uint32_t d = 0; d < n->count; d++) {
+    const struct tir_expr_node *index = tir_at(ir, tir_operands(ir, n->operands)[d]);
+    s->no |= index->kind != TIR_INT_IMM || index->imm != 0;
+  }
+  return false;
+}
+
+/* Whether all that it loads is what it was when the function began, and may be loaded anywhere: first elements. */
+static bool is_steady(const struct zeros *z, tir_expr e) {
+  struct steady s = {z, false};
+  if (tir_at(z->ir, e)->flags & TIR_HAS_LOAD) tir_walk_expr(z->ir, e, find_unsteady, &s);
+  return !s.no;
+}
+
 /* Puts the condition where it is seldom asked. comparison: what says the same in the stored value, or TIR_NONE. */
 static bool put_outside(struct zeros *z, tir_expr condition, tir_expr comparison) {
   struct tir *ir = z->ir;
-  if (tir_at(ir, condition)->flags & TIR_HAS_LOAD) return false;
+  if (!is_steady(z, condition)) return false;
   tir_stmt place = find_outside(ir, z->store, condition);
   if (!place) return false;
   wrap_in_test(ir, place, condition);
@@ -292,7 +320,9 @@ static void add_condition(struct zeros *z, tir_expr condition, tir_stmt writer, 
     add_condition(z, n.b, writer, load);
   } else if (n.kind >= TIR_LT && n.kind <= TIR_GE) {
     tir_expr e = sum_of(ir, condition);
-    if (load)
+    if (!load && !e)
+      put_outside(z, condition, condition); /* of data */
+    else if (load)
       add_sum(z, e ? translate(z, writer, load, e) : e, TIR_NONE);
     else
       add_sum(z, e, condition);
@@ -353,7 +383,8 @@ static bool is_of_instruction(const struct tir *ir, tir_stmt s) {
 
 bool lower_zeros(struct lowering *low) {
   struct tir *ir = low->ir;
-  struct zeros z = {.ir = ir, .writers = find_writers(ir, low->body)};
+  struct zeros z = {.ir = ir};
+  find_writers(&z, low->body);
   for (tir_stmt s = low->body, next; s; s = next) {
     next = tir_next(ir, s, low->body);
     if (!tir_is(ir, s, TIR_STORE) || is_of_instruction(ir, s)) continue;
@@ -367,6 +398,7 @@ bool lower_zeros(struct lowering *low) {
     lower_wrap_in_attr(ir, tir_stmt_at(ir, s)->parent, ZEROS, TIR_NONE);
   }
   free(z.writers);
+  free(z.changes);
   return true;
 }
 
