@@ -19,6 +19,8 @@ local BIJECTIVE = set "Identity Dropout Reshape Flatten Squeeze Unsqueeze Transp
 local ELEMENTWISE = set "BatchNormalization QuantizeLinear DequantizeLinear OfSums Requantized"
 local ANCHOR = set "ProductByBlocks WinogradProduct WinogradOutput" -- the same
 local ALONE = set "TopK CumSum ScatterND ScatterElements NonZero Scatter"
+-- Parts of recurrent networks, and which of their inputs are multiplied by what they are given.
+local MULTIPLIED = {RecurrentInput = 2, RNNCell = 3, GRUCell = 3, LSTMCell = 3}
 local OF_FAMILY =
   {elementwise = "elementwise", shapes = "injective", reductions = "reduction", products = "anchor", windows = "anchor"}
 
@@ -243,11 +245,13 @@ local function name_of(state, group)
   return table.concat(parts, "_")
 end
 
--- Whether the group's function has a constant for an input, which it may pack ahead: a matrix or more of a product or a
--- window, where the group is not constant itself.
+-- Whether the group's function has a constant for an input, which it may pack ahead: a matrix or more of a product, a
+-- window or a part of a recurrent network, where the group is not constant itself.
 local function is_weight(state, group, value)
-  return group.anchor and value.constant and #value.shape > 1 and not value.varies
-    and not state.values[group.outputs[1]].constant
+  local node = group.steps[1].node
+  local multiplied = node.domain == "msched" and MULTIPLIED[node.op]
+  return (group.anchor or multiplied and node.inputs[multiplied] == value.name) and value.constant and #value.shape > 1
+    and not value.varies and not state.values[group.outputs[1]].constant
 end
 
 -- Makes the group's function: func, whose parameters are its inputs (those of them that are not numbers in its text)

@@ -83,12 +83,15 @@ local function cell(n)
   local c = {d = te.const(n:int "direction", "int32"), hidden = H.shape[2], t = G.type, H = H, shape = H.shape}
   local step = te.maximum(te.minimum(S[{}], G.shape[1] - 1), 0)
   if L then n:check_range(5, 0, G.shape[1]) end
+  local goes_on = L and H.shape[1] == 1 and te.lt(S[{}], te.cast(L[{te.const(0, "int32")}], "int32"))
   function c.input(gate, i) return G[{step, i[1], i[2] + gate * c.hidden}] end
   -- Of gates from `first` on, `count` of them: {batch, count * hidden}, of H or of what stands for it.
   function c.recurrent(first, count, K)
     if #R.shape == 2 then return R end
     return reduce({H.shape[1], count * c.hidden}, {c.hidden}, te.sum, function(i, r)
-      return wide((K or H)[{i[1], r[1]}]) * wide(R[{c.d, i[2] + first * c.hidden, r[1]}])
+      local x = wide((K or H)[{i[1], r[1]}])
+      if goes_on then x = te.if_then_else(goes_on, x, te.const(0.0, x.type)) end
+      return x * wide(R[{c.d, i[2] + first * c.hidden, r[1]}])
     end)
   end
   -- New where the sequence goes on, else the old; and what is given for the step.
@@ -212,11 +215,26 @@ local function start_of(n, p, k, d)
   return n:add("RecurrentStart", {n.node.inputs[k]}, {direction = d, by_batch = p.by_batch and 1 or 0}, 1, "msched")
 end
 
+-- own: the input that cells take beside R, of all directions.
 local RNN = {cell = "RNNCell", gates = 1, both = 1, states = 2, activations = {"Tanh"}}
-local GRU = {cell = "GRUCell", gates = 3, both = 2, states = 2, activations = {"Sigmoid", "Tanh"}}
-local LSTM = {cell = "LSTMCell", gates = 4, both = 4, states = 3, activations = {"Sigmoid", "Tanh", "Tanh"}}
-local INTEGERS = {cell = "LSTMCell", gates = 4, both = 4, states = 3, activations = {"Sigmoid", "Tanh", "Tanh"},
-                  integers = true}
+local GRU = {cell = "GRUCell", gates = 3, both = 2, states = 2, own = 4, activations = {"Sigmoid", "Tanh"}}
+local LSTM = {cell = "LSTMCell", gates = 4, both = 4, states = 3, own = 8, activations = {"Sigmoid", "Tanh", "Tanh"}}
+local INTEGERS = {cell = "LSTMCell", gates = 4, both = 4, states = 3, own = 8,
+                  activations = {"Sigmoid", "Tanh", "Tanh"}, integers = true}
+
+-- Two inputs of all directions, or "", as a direction finds itself in them: their names, and its number there.
+-- Constants are cut, so that all directions are calls of one function, which may pack them ahead.
+local function parts_of(n, p, d, first, second)
+  local names, cut = {}, p.directions > 1
+  for i, k in ipairs {first, second} do
+    names[i] = k == "" and "" or name_of(n, k)
+    cut = cut and (names[i] == "" or n:value(k).constant)
+  end
+  for i, name in ipairs(cut and names or {}) do
+    if name ~= "" then names[i] = n:add("Gather", {name, n:constant(ms.array({1}, "int64", {d}))}, {axis = 0}) end
+  end
+  return names[1], names[2] or "", cut and 0 or d
+end
 
 -- Where weights are integers: those of a direction of {directions, in, rows}, with their scales and zero points. first:
 -- the number of the weights' input; scales: of that of their scales.
@@ -236,8 +254,9 @@ end
 local function projected_of(n, kind, p, d, q)
   local by_batch = p.by_batch and 1 or 0
   if not kind.integers then
-    return n:add("RecurrentInput", {n.node.inputs[1], n.node.inputs[2], name_of(n, 4)},
-                 {direction = d, by_batch = by_batch, both = kind.both * p.hidden}, 1, "msched")
+    local W, B, at = parts_of(n, p, d, 2, 4)
+    return n:add("RecurrentInput", {n.node.inputs[1], W, B},
+                 {direction = at, by_batch = by_batch, both = kind.both * p.hidden}, 1, "msched")
   end
   local Y = by_integers(n, q, of_direction(n, d, 2, 9))
   if p.by_batch then Y = n:add("Transpose", {Y}, {perm = {1, 0, 2}}) end
@@ -261,24 +280,27 @@ local function given_by_all(n, given, directions, by_batch)
   return n:stack(parts, by_batch + 1)
 end
 
--- Both directions, step by step. more(C): inputs of the cell of its own, where C is what an LSTM remembers.
-local function recurrent(n, kind, attributes, more)
+-- Both directions, step by step.
+local function recurrent(n, kind, attributes)
   local p, by_batch, many = plan_of(n, kind.gates, kind.integers), n:int("layout", 0), #kind.activations
   local list, given, last, memory = activations_of(n, kind.activations, p.directions), {}, {}, {}
   local q = kind.integers and quantized(n, n.node.inputs[1]) or nil
   attributes.clip = n:float("clip", 0.0)
   for d = 0, p.directions - 1 do
-    local mine = {direction = d}
+    local mine = {}
     for key, value in pairs(attributes) do mine[key] = value end
     set_activations(mine, list, d * many + 1, many)
     local projected, own = projected_of(n, kind, p, d, q), q and of_direction(n, d, 3, 11)
+    local weights, more, number = parts_of(n, p, d, own and "" or 3, kind.own)
+    mine.direction = number
     local H, C = start_of(n, p, 6, d), kind.states == 3 and start_of(n, p, 7, d) or nil
     for k = 1, p.steps do
       local step = p.reverse[d] and p.steps - k or k - 1
       local at = n:constant(ms.array({}, "int32", {step}), true)
-      local R = own and by_integers(n, quantized(n, H), own) or n.node.inputs[3]
-      H, given[d * p.steps + step + 1],
-        C = n:add(kind.cell, {projected, at, R, H, name_of(n, 5), more(C)}, mine, kind.states, "msched")
+      local inputs = {projected, at, own and by_integers(n, quantized(n, H), own) or weights, H, name_of(n, 5)}
+      if C then inputs[#inputs + 1] = C end
+      inputs[#inputs + 1] = more
+      H, given[d * p.steps + step + 1], C = n:add(kind.cell, inputs, mine, kind.states, "msched")
     end
     last[d + 1], memory[d + 1] = H, C
   end
@@ -288,16 +310,12 @@ local function recurrent(n, kind, attributes, more)
                   n:wants(3) and n:add("Stack", memory, axis, 1, "msched") or ""}
 end
 
-operators.RNN = function(n) return recurrent(n, RNN, {}, function() end) end
-operators.GRU = function(n)
-  return recurrent(n, GRU, {linear_before_reset = n:int("linear_before_reset", 0)}, function() return name_of(n, 4) end)
-end
-operators.LSTM = function(n)
-  return recurrent(n, LSTM, {input_forget = n:int("input_forget", 0)}, function(C) return C, name_of(n, 8) end)
-end
+operators.RNN = function(n) return recurrent(n, RNN, {}) end
+operators.GRU = function(n) return recurrent(n, GRU, {linear_before_reset = n:int("linear_before_reset", 0)}) end
+operators.LSTM = function(n) return recurrent(n, LSTM, {input_forget = n:int("input_forget", 0)}) end
 operators["com.microsoft.DynamicQuantizeLSTM"] = function(n)
   if n:type(1) ~= "float32" then n:fail("its input is of %s, not float32", n:type(1)) end
-  return recurrent(n, INTEGERS, {input_forget = n:int("input_forget", 0)}, function(C) return C, name_of(n, 8) end)
+  return recurrent(n, INTEGERS, {input_forget = n:int("input_forget", 0)})
 end
 
 -- ---- Linear attention --------------------------------------------------------------------------------------------
