@@ -746,6 +746,12 @@ check("RNN", {f32({1, 2, 1}, {1, 10}), f32({2, 1, 1}, {1, 1}), f32({2, 1, 1}, {2
       {f32({1, 2, 2, 1}, {1, 21, 12, 10}), f32({1, 2, 1}, {12, 21})},
       {direction = "bidirectional", layout = 1, activations = {"Affine", "affine"}, activation_alpha = {1.0, 1.0},
        activation_beta = {0.0, 0.0}})
+-- Constants of two directions; of the second step, past the end, nothing is multiplied.
+check("RNN", {two_steps, known(f32({2, 1, 1}, {1, 3})), known(f32({2, 1, 1}, {2, 5})), known(f32({2, 2}, {0, 0, 1, 0})),
+              {"int32", {1}, {1}}, f32({2, 1, 1}, {7, 2})},
+      {f32({2, 2, 1, 1}, {15, 14, 0, 0}), f32({2, 1, 1}, {15, 14})},
+      {direction = "bidirectional", activations = {"Affine", "affine"}, activation_alpha = {1.0, 1.0},
+       activation_beta = {0.0, 0.0}})
 local half = {activations = {"Affine", "Affine"}, activation_alpha = {0.0, 1.0}, activation_beta = {0.5, 0.0}}
 local w3, r3 = f32({1, 3, 1}, {0, 0, 1}), f32({1, 3, 1}, {0, 0, 2})
 check("GRU", {two_steps, w3, r3}, {f32({2, 1, 1, 1}, {0.5, 5.5}), f32({1, 1, 1}, {5.5})}, half)

@@ -483,6 +483,23 @@ do
   os.remove(folder)
 end
 
+-- Both directions of a recurrent network are calls of one function a step, which packs their constant weights; of
+-- weights that are given they are calls of two.
+for _, given in ipairs {false, true} do
+  local constants, inputs = {w = some {2, 16, 3}, r = some {2, 16, 4}}, {{"x", "float32", {5, 1, 3}}}
+  if given then inputs[2], constants.r = {"r", "float32", {2, 16, 4}}, nil end
+  local net = read {opset = 17, nodes = {{"LSTM", {"x", "w", "r"}, {"y"}, {direction = "bidirectional"}}},
+                    inputs = inputs, outputs = {{"y"}}, constants = constants}
+  local cells, packing = 0, 0
+  for _, f in ipairs(net:plan({written = true}).prepared.functions) do
+    if f.name:find "^lstmcell" then
+      cells = cells + 1
+      if f.func:script():find "layout_free_buffers" then packing = packing + 1 end
+    end
+  end
+  assert(cells == (given and 2 or 1) and packing == (given and 0 or 1), cells .. " functions, " .. packing .. " pack")
+end
+
 -- Indices that are drawn are of elements that there are, cast or in another shape too, whole and in parts.
 for i, each in ipairs {
   {{{"Gather", {"w", "x"}, {"y"}}}, {9}},
