@@ -269,19 +269,23 @@ static bool find_unsteady(void *data, tir_expr e) {
   const struct tir *ir = s->z->ir;
   const struct tir_expr_node *n = tir_at(ir, e);
   if (n->kind != TIR_LOAD) return !s->no;
+  const struct tir_buffer_node *b = tir_buffer_at(ir, n->ref);
   s->no |= s->z->changes[n->ref];
   for (uint32_t d = 0; d < n->count; d++) {
     const struct tir_expr_node *index = tir_at(ir, tir_operands(ir, n->operands)[d]);
-    s->no |= index->kind != TIR_INT_IMM || index->imm != 0;
+    const struct tir_expr_node *extent = tir_at(ir, tir_operands(ir, b->shape)[d]);
+    s->no |= index->kind != TIR_INT_IMM || index->imm != 0 || extent->kind != TIR_INT_IMM || extent->imm < 1;
   }
   return false;
 }
 
-/* Whether all that it loads is what it was when the function began, and may be loaded anywhere: first elements. */
+/* Whether all that it loads is what it was when the function began, and it may be computed anywhere: of first elements,
+ * which are there, and dividing by none that may be 0. */
 static bool is_steady(const struct zeros *z, tir_expr e) {
   struct steady s = {z, false};
-  if (tir_at(z->ir, e)->flags & TIR_HAS_LOAD) tir_walk_expr(z->ir, e, find_unsteady, &s);
-  return !s.no;
+  if (!(tir_at(z->ir, e)->flags & TIR_HAS_LOAD)) return true;
+  tir_walk_expr(z->ir, e, find_unsteady, &s);
+  return !s.no && !tir_may_divide_by_zero(z->ir, e);
 }
 
 /* Puts the condition where it is seldom asked. comparison: what says the same in the stored value, or TIR_NONE. */
