@@ -141,9 +141,11 @@ static bool depends_on_any(struct tir *ir, tir_stmt s, tir_expr e, tir_block blo
   return uses_iterations(ir, e, block, true) || uses_loops_in_reach(ir, e, block) || tir_varies_by_itself(ir, e);
 }
 
+/* Something that an expression of s, in the block, may have. */
+typedef bool expr_test(struct tir *ir, tir_stmt s, tir_expr e, tir_block block);
+
 /* A condition around the statement, in the block, has test. */
-static bool any_condition(struct tir *ir, tir_stmt s, tir_block block,
-                          bool (*test)(struct tir *ir, tir_stmt s, tir_expr e, tir_block block)) {
+static bool any_condition(struct tir *ir, tir_stmt s, tir_block block, expr_test *test) {
   for (tir_stmt p = tir_stmt_at(ir, s)->parent; p != block; p = tir_stmt_at(ir, p)->parent) {
     const struct tir_stmt_node *n = tir_stmt_at(ir, p);
     tir_expr condition = n->kind == TIR_IF || n->kind == TIR_WHILE ? n->test.condition
@@ -162,16 +164,14 @@ static bool loads_own(struct tir *ir, tir_stmt s, tir_expr e, tir_block block) {
   return false;
 }
 
-/* The value, or the place, of an update loads of another buffer that the block writes: what is combined depends on how
- * far that has come. */
+/* The value of an update loads of another buffer that the block writes: what is combined depends on how far that has
+ * come. */
 static bool loads_others(struct tir *ir, const struct tir_stmt_node *store, tir_block block) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
   tir_buffer own = store->store.buffer;
   for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
     tir_buffer buffer = ir->regions.at[i].buffer;
     if (buffer != own && tir_uses_buffer(ir, store->store.value, buffer)) return true;
-    for (uint32_t d = 0; d < tir_buffer_at(ir, own)->rank; d++)
-      if (tir_uses_buffer(ir, tir_operands(ir, store->store.indices)[d], buffer)) return true;
   }
   return false;
 }
@@ -186,11 +186,45 @@ static bool is_updated_beside(const struct tir *ir, tir_buffer buffer, tir_block
   return false;
 }
 
+/* Loops in the block change the expression. */
+static bool depends_on_inner(struct tir *ir, tir_stmt s, tir_expr e, tir_block block) {
+  e = over_iterations(ir, s, e, block);
+  for (tir_stmt p = tir_stmt_at(ir, s)->parent; p != block; p = tir_stmt_at(ir, p)->parent)
+    if (tir_is(ir, p, TIR_LOOP) && tir_uses_var(ir, e, tir_as(ir, p, TIR_LOOP)->loop.var)) return true;
+  return false;
+}
+
+/* An index of the store has test. */
+static bool any_index(struct tir *ir, tir_stmt store, tir_block block, expr_test *test) {
+  struct tir_stmt_node n = *tir_stmt_at(ir, store);
+  for (uint32_t d = 0; d < tir_buffer_at(ir, n.store.buffer)->rank; d++)
+    if (test(ir, store, ir->operands.at[n.store.indices + d], block)) return true;
+  return false;
+}
+
+/* Both stores give all their elements one value. */
+static bool store_the_same(struct tir *ir, tir_stmt a, tir_stmt b, tir_block block) {
+  tir_expr value = tir_as(ir, a, TIR_STORE)->store.value, other = tir_as(ir, b, TIR_STORE)->store.value;
+  return over_iterations(ir, a, value, block) == over_iterations(ir, b, other, block) &&
+         !depends_on_inner(ir, a, value, block) && !depends_on_inner(ir, b, other, block);
+}
+
+/* Where iterations store to other elements, one may store to what another has given another value: by another store, or
+ * by the same one in another step of a loop in the block. */
+static bool overwrites_others(struct tir *ir, tir_stmt store, tir_block block, expr_test *differs) {
+  bool moves = any_index(ir, store, block, differs);
+  for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_BODY]; s; s = tir_next(ir, s, block))
+    if (tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == tir_stmt_at(ir, store)->store.buffer &&
+        (moves || any_index(ir, s, block, differs)) && !store_the_same(ir, store, s, block))
+      return true;
+  return false;
+}
+
 static bool is_commutative_store(struct tir *ir, tir_stmt s, tir_block block, bool any, struct updates *u) {
   MS_CHECK(tir_is(ir, s, TIR_STORE));
-  bool (*differs)(struct tir *, tir_stmt, tir_expr, tir_block) = any ? depends_on_any : depends_on_reductions;
+  expr_test *differs = any ? depends_on_any : depends_on_reductions;
   struct tir_stmt_node n = *tir_stmt_at(ir, s);
-  if (any_condition(ir, s, block, loads_own)) return false;
+  if (any_condition(ir, s, block, loads_own) || any_index(ir, s, block, loads_own)) return false;
   if (tir_uses_buffer(ir, n.store.value, n.store.buffer)) {
     if (loads_others(ir, &n, block)) return false;
     tir_expr load = tir_load(ir, n.store.buffer, tir_operands(ir, n.store.indices),
@@ -198,7 +232,8 @@ static bool is_commutative_store(struct tir *ir, tir_stmt s, tir_block block, bo
     return combines(ir, n.store.value, load, u) && commutes_converted(u);
   }
   return !is_updated_beside(ir, n.store.buffer, block) && !differs(ir, s, n.store.value, block) &&
-         !any_condition(ir, s, block, differs) && !loads_own(ir, s, n.store.value, block);
+         !any_condition(ir, s, block, differs) && !loads_own(ir, s, n.store.value, block) &&
+         !overwrites_others(ir, s, block, differs);
 }
 
 bool tir_is_commutative(struct tir *ir, tir_block block, bool any) {
