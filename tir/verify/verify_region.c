@@ -96,25 +96,31 @@ static void add(struct distance *d, tir_expr e, int64_t scale) {
     add_term(d, e, scale);
 }
 
-static bool is_in(const struct tir *ir, const void *predicate, tir_var v) {
-  return tir_uses_var(ir, *(const tir_expr *)predicate, v);
+/* A predicate, and who asks of it. */
+struct limit {
+  const struct verifier *v;
+  tir_expr predicate; /* TIR_NONE: there is none */
+};
+
+/* It, or the predicate of the block whose iteration the variable is, speaks of the variable, or of what that is bound
+ * to: some values are left out. */
+static bool is_limited(const struct tir *ir, const void *context, tir_var x) {
+  struct limit l = *(const struct limit *)context;
+  tir_block block = l.v->vars[x].iter_of;
+  if (l.predicate && tir_uses_var(ir, l.predicate, x)) return true;
+  tir_expr binding = block ? tir_binding_of(ir, block, x) : TIR_NONE;
+  if (!binding) return false;
+  struct limit own = {l.v, tir_as(ir, block, TIR_BLOCK)->block.predicate};
+  return tir_any_var(ir, binding, is_limited, &l) ||
+         (own.predicate && own.predicate != l.predicate && tir_any_var(ir, binding, is_limited, &own));
 }
 
-/* The block's predicate speaks of the variable, or of what the iteration is bound to: it leaves out some values. */
-static bool is_limited(const struct distance *d, tir_var x) {
-  const struct tir *ir = d->v->ir;
-  tir_block block = d->v->vars[x].iter_of;
-  if (!d->predicate) return false;
-  int at = block ? tir_iter_of(ir, block, x) : -1;
-  return tir_uses_var(ir, d->predicate, x) ||
-         (at >= 0 && tir_any_var(ir, tir_iters(ir, block)[at].binding, is_in, &d->predicate));
-}
-
-/* The extremes of the distance; *attained: some values of the variables give each. Not those of
- * a loop or an iteration that the block's predicate limits. */
+/* The extremes of the distance; *attained: some values of the variables give each. Not those of a loop or an iteration
+ * that a predicate limits. */
 static struct tir_bounds extremes(const struct distance *d, bool *attained) {
   assert(d->known && attained);
   const struct tir *ir = d->v->ir;
+  struct limit limit = {d->v, d->predicate};
   struct tir_bounds b = {d->constant, d->constant};
   *attained = true;
   for (uint32_t i = 0; i < d->count; i++) {
@@ -123,7 +129,7 @@ static struct tir_bounds extremes(const struct distance *d, bool *attained) {
     if (k == 0) continue;
     const struct tir_var_node *x = n->kind == TIR_VAR ? &ir->vars.at[n->ref] : NULL;
     bool box = x && x->min && tir_is_int(ir, x->min) && tir_is_int(ir, x->extent) && tir_at(ir, x->extent)->imm > 0;
-    *attained = *attained && box && !is_limited(d, n->ref);
+    *attained = *attained && box && !is_limited(ir, &limit, n->ref);
     b.lo = tir_sat_add(b.lo, tir_sat_mul(k, k > 0 ? n->lo : n->hi));
     b.hi = tir_sat_add(b.hi, tir_sat_mul(k, k > 0 ? n->hi : n->lo));
   }
