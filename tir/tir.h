@@ -572,6 +572,10 @@ bool tir_any_var(const struct tir *ir, tir_expr e, bool (*test)(const struct tir
                  const void *context);
 /* A variable in e is one that a statement binds. */
 bool tir_uses_let(const struct tir *ir, tir_expr e);
+/* e uses the variable of a loop, or a name that a statement binds, which may be bound to what follows the loop. */
+static inline bool tir_may_follow(const struct tir *ir, tir_expr e, tir_var v) {
+  return tir_uses_var(ir, e, v) || (ir->has_lets && tir_uses_let(ir, e));
+}
 /* How often nodes that counts(data, e) says stand in the expression written out, where a shared node stands several
  * times; UINT32_MAX: that often or more. */
 uint32_t tir_count_in_tree(const struct tir *ir, tir_expr e, bool (*counts)(void *data, tir_expr e), void *data);

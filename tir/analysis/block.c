@@ -397,7 +397,7 @@ bool tir_reduces_over(struct tir *ir, tir_block block, tir_var v) {
   for (tir_stmt s = block; s; s = tir_next(ir, s, block))
     for (uint32_t i = 0; tir_is(ir, s, TIR_BLOCK) && i < tir_block_at(ir, s)->iters.count; i++) {
       struct tir_iter iter = tir_iters(ir, s)[i];
-      if (iter.kind != TIR_SPATIAL && tir_uses_var(ir, binding_below(ir, s, block, iter.binding), v)) return true;
+      if (iter.kind != TIR_SPATIAL && tir_may_follow(ir, binding_below(ir, s, block, iter.binding), v)) return true;
     }
   return false;
 }

@@ -50,11 +50,25 @@ static void map_loop(struct tir *ir, const struct visit *v, tir_loop l) {
   tir_set_loop_range(ir, l, min, extent);
 }
 
+/* Where data or loops say what an iteration's domain is. */
+static void map_domain(struct tir *ir, const struct visit *v, tir_block b, uint32_t i) {
+  struct tir_var_node old = ir->vars.at[ir->iters.at[i].var];
+  tir_expr min = mapped(ir, v, old.min), extent = mapped(ir, v, old.extent);
+  if (min == old.min && extent == old.extent) return;
+  tir_var made = tir_new_var(ir, TIR_VAR_ITER, old.name, old.type, min, extent);
+  tir_subst_var(ir, ir->iters.at[i].var, tir_var_expr(ir, made));
+  ir->iters.at[i].var = made;
+  tir_subst_stmt(ir, b);
+  tir_subst_clear(ir);
+}
+
 static void map_block(struct tir *ir, const struct visit *v, tir_block b) {
   struct tir_span iters = tir_block_at(ir, b)->iters;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
     tir_expr binding = mapped(ir, v, ir->iters.at[i].binding);
     ir->iters.at[i].binding = binding;
+    const struct tir_var_node *n = &ir->vars.at[ir->iters.at[i].var];
+    if (!tir_is_int(ir, n->min) || !tir_is_int(ir, n->extent)) map_domain(ir, v, b, i);
   }
   tir_expr predicate = mapped(ir, v, tir_as(ir, b, TIR_BLOCK)->block.predicate);
   tir_as(ir, b, TIR_BLOCK)->block.predicate = predicate;
@@ -100,8 +114,8 @@ static void map_stmt(struct tir *ir, const struct visit *v, tir_stmt s) {
   }
 }
 
-/* Puts map(context, e) in the place of each own expression e of `block`. A loop whose range changes gets a new
- * variable. */
+/* Puts map(context, e) in the place of each own expression e of `block`. A loop whose range changes, or an iteration
+ * whose domain does, gets a new variable. */
 static void map_own_exprs(struct tir *ir, tir_block block, tir_expr (*map)(struct tir *ir, void *context, tir_expr e),
                           void *context) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK));
@@ -513,7 +527,12 @@ uint32_t tir_scope_loads(struct tir *ir, tir_stmt s, tir_buffer buffer, tir_expr
       find_below(ir, &f, ir->operands.at[n.store.indices + i]);
     return f.count;
   }
-  for (uint32_t i = 0; i < tir_block_at(ir, s)->iters.count; i++) find_below(ir, &f, tir_iters(ir, s)[i].binding);
+  for (uint32_t i = 0; i < tir_block_at(ir, s)->iters.count; i++) {
+    struct tir_iter iter = tir_iters(ir, s)[i];
+    find_below(ir, &f, iter.binding);
+    find_below(ir, &f, ir->vars.at[iter.var].min);
+    find_below(ir, &f, ir->vars.at[iter.var].extent);
+  }
   find_below(ir, &f, n.block.predicate);
   return f.count;
 }

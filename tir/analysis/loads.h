@@ -1,7 +1,7 @@
 /* What a block itself evaluates: visiting its expressions, and rewriting its loads of a buffer. Internal to tir.
  *
- * A block's own expressions are those of its init and body, down to the blocks in them: of those, their bindings and
- * predicates (evaluated by the outer block), but not what is inside. Regions and match-buffers are the caller's. */
+ * A block's own expressions are those of its init and body, down to the blocks in them: of those, their bindings,
+ * domains and predicates (evaluated by the outer block), but not what is inside. Regions and match-buffers are the caller's. */
 #ifndef MSCHED_TIR_LOADS_H
 #define MSCHED_TIR_LOADS_H
 
@@ -15,7 +15,7 @@ bool tir_visited(struct tir *ir, tir_expr e); /* since then; from now on it is *
 /* Gives the loop another range, and a new variable where that differs. */
 void tir_set_loop_range(struct tir *ir, tir_loop loop, tir_expr min, tir_expr extent);
 /* Whether some own expression e of `block` has test(context, e): conditions, values, indices of stores, ranges of
- * loops, bindings. */
+ * loops, bindings, domains that are no constants. */
 bool tir_any_own_expr(struct tir *ir, tir_block block, bool (*test)(struct tir *ir, void *context, tir_expr e),
                       void *context);
 
@@ -49,7 +49,7 @@ tir_expr tir_within_bounds(struct tir *ir, tir_buffer buffer, const tir_expr *pl
 /* Each index of the load is within the buffer's shape, for all values of the variables in it. */
 bool tir_is_load_inside(struct tir *ir, tir_expr load);
 /* Loads of `buffer` (TIR_NONE: of any) that a scope itself evaluates at a statement of it: in a loop's range, a block's
- * bindings and predicate, any other's expressions. No region of a block declares them. Returns the number, stores at
+ * bindings, domains and predicate, any other's expressions. No region of a block declares them. Returns the number, stores at
  * most `most`. */
 uint32_t tir_scope_loads(struct tir *ir, tir_stmt s, tir_buffer buffer, tir_expr *out, uint32_t most);
 /* It does so at the block, or at a loop around it. */

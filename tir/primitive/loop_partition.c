@@ -66,7 +66,7 @@ static bool reduces_over(const struct tir *ir, tir_loop loop, tir_block block) {
   if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return false;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
     if (ir->iters.at[i].kind == TIR_REDUCE &&
-        tir_uses_var(ir, ir->iters.at[i].binding, tir_as(ir, loop, TIR_LOOP)->loop.var))
+        tir_may_follow(ir, ir->iters.at[i].binding, tir_as(ir, loop, TIR_LOOP)->loop.var))
       return true;
   return false;
 }
@@ -77,7 +77,7 @@ static bool begins_in_first_part(const struct tir *ir, tir_loop loop, tir_block 
   uint32_t bound = find_bound(ir, block, l->loop.var);
   for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
     struct tir_iter iter = tir_iters(ir, block)[i];
-    if (i != bound && iter.kind == TIR_REDUCE && tir_uses_var(ir, iter.binding, l->loop.var)) return false;
+    if (i != bound && iter.kind == TIR_REDUCE && tir_may_follow(ir, iter.binding, l->loop.var)) return false;
   }
   return ir->vars.at[tir_iters(ir, block)[bound].var].min == l->loop.min;
 }

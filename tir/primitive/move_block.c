@@ -271,7 +271,7 @@ static bool check_producers_complete(struct tir *ir, const struct tir_move *move
     for (uint32_t i = 0; i < move->required_count; i++)
       for (uint32_t j = 0; j < tir_block_at(ir, move->required[i])->iters.count; j++) {
         const struct tir_iter *iter = &tir_iters(ir, move->required[i])[j];
-        if (iter->kind != TIR_SPATIAL && tir_uses_var(ir, iter->binding, v))
+        if (iter->kind != TIR_SPATIAL && tir_may_follow(ir, iter->binding, v))
           return tir_refuse(ir, err, MS_MOVE_REDUCTION_LOOP, s, "this loop reduces what producer `%s` writes",
                             tir_block_name(ir, move->required[i]));
       }

@@ -60,13 +60,14 @@ static bool all_write_strided(struct tir *ir, const struct tir_move *move, tir_b
 static bool decided_by_reductions(const struct tir *ir, const struct tir_move *move, tir_block producer,
                                   tir_expr condition) {
   bool below = true;
+  if (tir_uses_let(ir, condition)) return false;
   for (tir_stmt s = tir_stmt_at(ir, producer)->parent; s && !tir_is(ir, s, TIR_BLOCK); s = tir_stmt_at(ir, s)->parent) {
     below &= s != move->loop;
     if (!tir_is(ir, s, TIR_LOOP) || !tir_uses_var(ir, condition, tir_as(ir, s, TIR_LOOP)->loop.var)) continue;
     if (!below) return false;
     for (uint32_t i = 0; i < tir_block_at(ir, producer)->iters.count; i++) {
       struct tir_iter iter = tir_iters(ir, producer)[i];
-      if (iter.kind == TIR_SPATIAL && tir_uses_var(ir, iter.binding, tir_as(ir, s, TIR_LOOP)->loop.var)) return false;
+      if (iter.kind == TIR_SPATIAL && tir_may_follow(ir, iter.binding, tir_as(ir, s, TIR_LOOP)->loop.var)) return false;
     }
   }
   return true;

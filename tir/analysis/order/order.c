@@ -207,9 +207,23 @@ static bool uses_loops(struct tir *ir, tir_block block) {
   return v.count > MOST_VARIABLES || (v.count && any_uses(ir, block, &v));
 }
 
+static bool is_of_place(const struct tir *ir, const void *context, tir_var v) {
+  (void)context;
+  return tir_var_at(ir, v)->kind == TIR_VAR_LOOP || tir_is_let(ir, v);
+}
+
+/* A loop, or a name that is bound around the block, says what an iteration's domain is. */
+static bool has_domain_of_place(const struct tir *ir, tir_block block) {
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
+    const struct tir_var_node *v = &ir->vars.at[tir_iters(ir, block)[i].var];
+    if (tir_any_var(ir, v->min, is_of_place, NULL) || tir_any_var(ir, v->extent, is_of_place, NULL)) return true;
+  }
+  return false;
+}
+
 bool tir_check_free_of_place(struct tir *ir, tir_block block, tir_block scope, bool goes_back, ms_error *err) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_below(ir, block, scope));
-  bool uses = uses_loops(ir, block);
+  bool uses = has_domain_of_place(ir, block) || uses_loops(ir, block);
   for (tir_stmt s = block; ir->has_lets && s != scope && !uses; s = tir_stmt_at(ir, s)->parent)
     if (goes_back || tir_stmt_at(ir, s)->parent != scope) uses = uses_bound_before(ir, block, s);
   return !uses || tir_refuse(ir, err, MS_MOVE_DOMAIN, block,
@@ -252,7 +266,7 @@ static bool runs_in_part(const struct tir *ir, tir_block block, tir_loop loop) {
        s = tir_stmt_at(ir, s)->parent) {
     if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) continue;
     for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++)
-      if (tir_uses_var(ir, tir_iters(ir, block)[i].binding, tir_as(ir, s, TIR_LOOP)->loop.var)) return true;
+      if (tir_may_follow(ir, tir_iters(ir, block)[i].binding, tir_as(ir, s, TIR_LOOP)->loop.var)) return true;
   }
   return false;
 }

@@ -33,7 +33,7 @@ static bool leaves_out(struct tir *ir, tir_block block, tir_buffer buffer, tir_v
   for (uint32_t d = 0; d < rank; d++) point &= tir_is_const(ir, ranges[2 * d + 1], 1);
   if (point) return false;
   tir_expr limits = tir_limits_inside(ir, buffer, ranges, predicate);
-  return limits && tir_uses_var(ir, limits, v);
+  return limits && tir_may_follow(ir, limits, v);
 }
 
 /* Of iterations that differ in `v` alone each writes beside the others in that dimension: it steps over what one
@@ -46,7 +46,7 @@ static bool steps_over(struct tir *ir, tir_expr min, tir_expr extent, tir_var v)
     struct tir_term t = tir_terms(ir, l)[i];
     if (t.atom == tir_var_expr(ir, v))
       step = llabs(t.coefficient);
-    else if (tir_uses_var(ir, t.atom, v))
+    else if (tir_may_follow(ir, t.atom, v))
       return false;
   }
   return step >= tir_at(ir, extent)->imm && step > 0;
@@ -142,17 +142,21 @@ static bool carries(struct tir *ir, tir_block block, tir_buffer buffer, tir_loop
   struct tir_span iters = tir_block_at(ir, block)->iters;
   tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   tir_var v = tir_as(ir, loop, TIR_LOOP)->loop.var;
-  bool elsewhere = false, bound = false; /* elsewhere: each iteration writes its own elements */
+  bool elsewhere = false, bound = false, named = false; /* elsewhere: each iteration writes its own elements */
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
     struct tir_iter it = ir->iters.at[i];
-    if (!tir_uses_var(ir, it.binding, v)) continue;
+    if (!tir_may_follow(ir, it.binding, v)) continue;
     if (it.kind != TIR_SPATIAL || updates_again(ir, block, buffer, it.var, v)) return true;
+    if (!tir_uses_var(ir, it.binding, v)) { /* a name's value may follow the loop, or not */
+      named = true;
+      continue;
+    }
     elsewhere = elsewhere || !writes_the_same(ir, block, buffer, it.var);
     bound = true;
   }
   if (!bound && repeats(ir, block, buffer, loop)) return true;
-  if (bound && goes_on(ir, block, buffer, loop)) return true;
-  if (!predicate || !tir_uses_var(ir, predicate, v)) return false;
+  if ((bound || named) && goes_on(ir, block, buffer, loop)) return true;
+  if (!predicate || !tir_may_follow(ir, predicate, v)) return false;
   return !elsewhere || leaves_out(ir, block, buffer, v) || shares_elements(ir, block, buffer, loop);
 }
 
