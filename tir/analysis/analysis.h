@@ -68,6 +68,10 @@ struct tir_use_at {
 bool tir_is_covered(struct tir *ir, const struct tir_use_at *use, tir_block scope);
 /* From now on what `consumer` reads is not covered, and the scope is no pipeline. */
 void tir_note_uncovered(struct tir *ir, tir_block consumer, tir_block scope);
+/* From now on blocks of the scope, which stays a pipeline, may read what earlier iterations of loops around both have
+ * written: these loops keep their order. */
+void tir_note_across(struct tir *ir, tir_block scope);
+bool tir_reads_across(const struct tir *ir, tir_block scope);
 /* Forgets the analysis of the scope and its children, and runs it again. */
 void tir_renew_pipeline(struct tir *ir, tir_block scope);
 /* Children of the scope that write the buffer (or read it), before `block` or (`later`) after it, in order of text. */
@@ -84,7 +88,7 @@ uint32_t tir_consumers(const struct tir *ir, tir_block block, tir_block *out, ui
 bool tir_allocates(const struct tir *ir, tir_block block, tir_buffer buffer);
 /* It writes a buffer that its scope does not allocate. */
 bool tir_is_output_block(const struct tir *ir, tir_block block, tir_block scope);
-/* An iteration of the block, or of one in it, that is not spatial is bound to the variable. */
+/* An iteration of the block, or of one in it, that is not spatial is bound to the variable, or to a name that may be. */
 bool tir_reduces_over(struct tir *ir, tir_block block, tir_var v);
 /* No loop around the scope reduces in the block: what the scope allocates does not last from one iteration to the
  * next. */

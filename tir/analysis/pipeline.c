@@ -84,7 +84,7 @@ static bool is_covered(struct tir *ir, tir_block consumer, struct tir_region reg
 }
 
 /* Of tir_block_record.facts. */
-enum { PIPELINE = 1, NO_PIPELINE = 2, COVERED = 4, NOT_COVERED = 8, INHERITED = 16 };
+enum { PIPELINE = 1, NO_PIPELINE = 2, COVERED = 4, NOT_COVERED = 8, INHERITED = 16, ACROSS = 32 };
 
 bool tir_reads_are_covered(struct tir *ir, tir_block consumer, tir_block scope) {
   MS_CHECK(tir_is(ir, consumer, TIR_BLOCK) && tir_is(ir, scope, TIR_BLOCK));
@@ -115,6 +115,16 @@ void tir_note_uncovered(struct tir *ir, tir_block consumer, tir_block scope) {
   struct tir_block_record *c = tir_block_at(ir, consumer), *s = tir_block_at(ir, scope);
   c->facts = (c->facts & ~(uint32_t)COVERED) | NOT_COVERED;
   s->facts = (s->facts & ~(uint32_t)PIPELINE) | NO_PIPELINE;
+}
+
+void tir_note_across(struct tir *ir, tir_block scope) {
+  MS_CHECK(tir_is(ir, scope, TIR_BLOCK));
+  tir_block_at(ir, scope)->facts |= ACROSS;
+}
+
+bool tir_reads_across(const struct tir *ir, tir_block scope) {
+  MS_CHECK(tir_is(ir, scope, TIR_BLOCK));
+  return tir_block_at(ir, scope)->facts & ACROSS;
 }
 
 void tir_inherit_cover(struct tir *ir, tir_block made, tir_block from, tir_block scope) {

@@ -303,6 +303,26 @@ static void move_body(struct tir *ir, const struct nest *n, const tir_loop *merg
   tir_move_children(ir, from, TIR_BODY, to, TIR_BODY);
 }
 
+/* A block of another nest writes what the block reads. */
+static bool reads_of_others(const struct tir *ir, const struct plan *plan, const struct nest *own, tir_block block) {
+  for (uint32_t i = 0; i < plan->count; i++)
+    for (uint32_t k = 0; k < plan->nests[i].block_count && &plan->nests[i] != own; k++)
+      if (tir_share_buffer(ir, tir_block_at(ir, block)->reads, tir_block_at(ir, plan->nests[i].blocks[k])->writes))
+        return true;
+  return false;
+}
+
+/* What a block reads of another nest was all written before it: now earlier iterations of the new loops may have. */
+static void note_across(struct tir *ir, const struct plan *plan, tir_block scope) {
+  for (uint32_t i = 0; i < plan->count; i++)
+    for (uint32_t k = 0; k < plan->nests[i].block_count; k++) {
+      tir_block block = plan->nests[i].blocks[k];
+      if (tir_scope_of(ir, block) == scope && reads_of_others(ir, plan, &plan->nests[i], block) &&
+          !tir_reads_are_covered(ir, block, scope))
+        tir_note_across(ir, scope);
+    }
+}
+
 static tir_loop edit(struct tir *ir, const struct plan *plan) {
   tir_loop merged[MOST_DEPTH] = {TIR_NONE};
   assert(plan->nests[0].depth > 0);
@@ -313,7 +333,10 @@ static tir_loop edit(struct tir *ir, const struct plan *plan) {
   for (uint32_t i = 0; i < plan->count; i++) move_body(ir, &plan->nests[i], merged);
   tir_replace(ir, plan->nests[plan->count - 1].loops[0], merged[0]);
   for (uint32_t i = 0; i < plan->count; i++) tir_kill(ir, plan->nests[i].loops[0]);
-  if (swaps) tir_renew_pipeline(ir, tir_parent_block(ir, merged[0])); /* what is read may have been written later */
+  if (swaps)
+    tir_renew_pipeline(ir, tir_parent_block(ir, merged[0])); /* what is read may have been written later */
+  else
+    note_across(ir, plan, tir_parent_block(ir, merged[0]));
   return merged[plan->nests[0].depth - 1];
 }
 

@@ -585,6 +585,13 @@ static bool runs_by_others(const struct tir *ir, const struct question *q, tir_b
   return false;
 }
 
+/* In each iteration what a block reads of the scope's others is written before: there they meet, and nowhere else. Loops
+ * that run at once lowering keeps in order where that is not so. */
+static bool meets_in_iteration(struct tir *ir, const struct tir_new_order *order, tir_block scope) {
+  bool at_once = !order->then && !order->parts;
+  return tir_check_stage_pipeline(ir, scope, NULL) && (at_once || !tir_reads_across(ir, scope));
+}
+
 /* Accesses of one block are orderless where all combine one element by a commutative operation, one iteration after
  * another; of two blocks, where the second reads what the first has written in the same iteration. */
 static bool needs_no_order(struct tir *ir, const struct question *q, const struct access *a, const struct access *b) {
@@ -592,7 +599,7 @@ static bool needs_no_order(struct tir *ir, const struct question *q, const struc
   if (a->block != b->block) {
     tir_block scope = a->block ? tir_scope_of(ir, a->block) : TIR_NONE;
     return !(a->writes && b->writes) && b->block && scope && is_told_by(ir, b->block, scope) &&
-           tir_check_stage_pipeline(ir, scope, NULL);
+           meets_in_iteration(ir, q->order, scope);
   }
   return a->block && !runs_by_others(ir, q, a->block) &&
          ((is_orderless(ir, q->order, a->block) && runs_once(ir, q->order, a->block)) ||
@@ -701,7 +708,8 @@ static bool has_user_beside(const struct tir *ir, tir_block block, tir_buffer bu
 }
 
 /* Another block below the loops uses what the block writes, in a way that may need the order. */
-static bool is_used_beside(struct tir *ir, tir_block block, tir_loop bottom) {
+static bool is_used_beside(struct tir *ir, const struct question *q, tir_block block) {
+  tir_loop bottom = q->bottom;
   struct tir_span writes = tir_block_at(ir, block)->writes;
   for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
     const struct tir_buffer_node *buffer = tir_buffer_at(ir, ir->regions.at[i].buffer);
@@ -715,7 +723,7 @@ static bool is_used_beside(struct tir *ir, tir_block block, tir_loop bottom) {
         tir_block other = ir->uses.at[u].block;
         if (other == block || !tir_is_below(ir, other, bottom) || tir_is_below(ir, other, block)) continue;
         tir_block scope = l ? tir_scope_of(ir, block) : TIR_NONE;
-        if (!scope || !tir_check_stage_pipeline(ir, scope, NULL) || !is_told_by(ir, other, scope)) return true;
+        if (!scope || !meets_in_iteration(ir, q->order, scope) || !is_told_by(ir, other, scope)) return true;
       }
   }
   return false;
@@ -729,7 +737,7 @@ static bool is_use_of_scope(const struct tir *ir, tir_stmt s) {
 static bool is_free(struct tir *ir, const struct question *q, tir_stmt s) {
   if (!tir_is(ir, s, TIR_BLOCK)) return !is_use_of_scope(ir, s);
   return is_silent(ir, s) || (!runs_by_others(ir, q, s) && is_orderless(ir, q->order, s) &&
-                              runs_once(ir, q->order, s) && !is_used_beside(ir, s, q->bottom));
+                              runs_once(ir, q->order, s) && !is_used_beside(ir, q, s));
 }
 
 static tir_stmt next_that_tells(const struct tir *ir, tir_stmt s, tir_loop bottom) {
