@@ -30,6 +30,14 @@ static bool is_at_most(struct tir *ir, tir_expr a, tir_expr b) {
   return tir_prove(ir, tir_make(ir, TIR_LE, tir_cast(ir, type, a), tir_cast(ir, type, b)));
 }
 
+/* The limit, or both: what a predicate left out at the old place, the end of the domain leaves out now. */
+static tir_expr stricter(struct tir *ir, enum tir_kind kind, tir_expr limit, tir_expr domain) {
+  bool low = kind == TIR_MAX;
+  if (!domain || is_at_most(ir, low ? domain : limit, low ? limit : domain)) return limit;
+  tir_type x = tir_type_of(ir, limit), y = tir_type_of(ir, domain), type = tir_type_bits(x) > tir_type_bits(y) ? x : y;
+  return tir_make(ir, kind, tir_cast(ir, type, limit), tir_cast(ir, type, domain));
+}
+
 /* Keeps the values that an iteration takes at the new place among the old ones, where they are not already. */
 static void keep_to(struct tir *ir, struct tir_move *move, struct tir_move_domain *d, struct tir_interval old) {
   tir_expr low = d->min, extent = d->extent, at_least = d->at_least, below = d->below;
@@ -42,12 +50,12 @@ static void keep_to(struct tir *ir, struct tir_move *move, struct tir_move_domai
   struct tir_interval runs = tir_interval_of(ir, low, extent);
   tir_expr end = tir_add(ir, old.max, tir_int(ir, tir_type_of(ir, old.max), 1));
   if (!is_at_most(ir, old.min, runs.min) && !is_at_most(ir, old.min, at_least)) {
-    d->has_lower = false;
-    d->at_least = old.min;
+    d->has_lower = d->has_lower && !is_at_most(ir, at_least, old.min);
+    d->at_least = stricter(ir, TIR_MAX, old.min, d->at_least);
   }
   if (!is_at_most(ir, runs.max, old.max) && !is_at_most(ir, below, end)) {
-    d->has_upper = false;
-    d->below = end;
+    d->has_upper = d->has_upper && !is_at_most(ir, end, below);
+    d->below = stricter(ir, TIR_MIN, end, d->below);
   }
 }
 
