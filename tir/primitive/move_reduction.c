@@ -67,6 +67,48 @@ static bool check_steps(const struct tir *ir, const struct tir_move *move, tir_s
   return true;
 }
 
+enum { MOST_LOOPS = 64, MOST_ITERS = 16 };
+
+/* What a digit is a digit of. */
+static tir_expr divided_by_constants(const struct tir *ir, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  while ((n->kind == TIR_FLOORDIV || n->kind == TIR_FLOORMOD) && tir_is_int(ir, n->b) && tir_at(ir, n->b)->imm > 0)
+    e = n->a, n = tir_at(ir, e);
+  return e;
+}
+
+static bool shares_loops(const struct tir *ir, const struct tir_move *move, tir_expr a, tir_expr b) {
+  for (tir_stmt s = move->loop; s != move->scope; s = tir_stmt_at(ir, s)->parent) {
+    if (!tir_is(ir, s, TIR_LOOP)) continue;
+    tir_var v = tir_as(ir, s, TIR_LOOP)->loop.var;
+    if (tir_uses_var(ir, a, v) && tir_uses_var(ir, b, v)) return true;
+  }
+  return false;
+}
+
+/* Loops at or above the place make a step of a reduction, `part` of its value, and what is spatial: for some value of
+ * that, a later step may be taken first, unless what both are digits of never falls while the loops run. */
+static bool starts_elsewhere(struct tir *ir, const struct tir_move *move, const tir_expr *values, tir_expr part) {
+  tir_expr together[MOST_ITERS + 1] = {divided_by_constants(ir, part)};
+  tir_var loops[MOST_LOOPS];
+  uint32_t parts = 1, count = MOST_LOOPS;
+  for (uint32_t i = 0; i < move->iter_count; i++) {
+    if (tir_iters(ir, move->block)[i].kind != TIR_SPATIAL || !shares_loops(ir, move, together[0], values[i])) continue;
+    if (parts > MOST_ITERS) return true;
+    together[parts++] = values[i];
+  }
+  if (parts == 1) return false;
+  for (tir_stmt s = move->loop; s != move->scope; s = tir_stmt_at(ir, s)->parent) {
+    if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) continue;
+    bool used = false;
+    for (uint32_t i = 0; i < parts && !used; i++)
+      used = tir_uses_var(ir, together[i], tir_as(ir, s, TIR_LOOP)->loop.var);
+    if (used && !count) return true;
+    if (used) loops[--count] = tir_as(ir, s, TIR_LOOP)->loop.var;
+  }
+  return tir_may_fall(ir, together[0], loops + count, MOST_LOOPS - count);
+}
+
 /* A step of a reduction comes earlier in a later iteration of a loop at or above the place: the init, which is of the
  * first step, would come after others. */
 static bool goes_back(struct tir *ir, const struct tir_move *move, const tir_expr *values) {
@@ -75,7 +117,8 @@ static bool goes_back(struct tir *ir, const struct tir_move *move, const tir_exp
     struct tir_linear l = tir_linear_of(ir, values[i]);
     for (uint32_t t = 0; t < l.count; t++) {
       struct tir_term term = tir_terms(ir, l)[t];
-      if (term.coefficient < 0 && tir_at(ir, term.atom)->flags & TIR_HAS_VAR) return true;
+      if (!(tir_at(ir, term.atom)->flags & TIR_HAS_VAR)) continue;
+      if (term.coefficient < 0 || starts_elsewhere(ir, move, values, term.atom)) return true;
     }
   }
   return false;
@@ -95,8 +138,6 @@ static bool takes_steps_once(struct tir *ir, const struct tir_move *move) {
   free(vars);
   return once;
 }
-
-enum { MOST_LOOPS = 64, MOST_ITERS = 16 };
 
 bool tir_move_runs_through(struct tir *ir, const struct tir_move *move, tir_stmt high) {
   tir_var vars[MOST_LOOPS + MOST_ITERS];
