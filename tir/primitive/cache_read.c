@@ -67,6 +67,18 @@ static bool is_loaded_at_places(struct tir *ir, tir_stmt top, tir_buffer buffer)
   return false;
 }
 
+/* A dimension of which it is not known how much is read is copied as far as the scope declares it. */
+static void cut_to_declared(struct tir *ir, struct tir_cache_plan *cache, const struct tir_region *declared) {
+  struct tir_cache_plan as_declared = *cache;
+  tir_cache_region(ir, &as_declared, declared);
+  for (uint32_t d = 0; d < cache->rank; d++) {
+    tir_expr shape = ir->operands.at[tir_buffer_at(ir, cache->buffer)->shape + d];
+    if (!tir_is_const(ir, cache->ranges[2 * d], 0) || cache->ranges[2 * d + 1] != shape) continue;
+    cache->ranges[2 * d] = as_declared.ranges[2 * d];
+    cache->ranges[2 * d + 1] = as_declared.ranges[2 * d + 1];
+  }
+}
+
 /* A condition inside the only block that reads the input narrows what is copied. */
 static void plan_input(struct tir *ir, struct plan *plan, tir_block block) {
   struct tir_cache_plan *cache = &plan->cache;
@@ -82,6 +94,8 @@ static void plan_input(struct tir *ir, struct plan *plan, tir_block block) {
     tir_expr nested = tir_nested_predicate(ir, block, cache->buffer, false);
     if (nested) {
       tir_relax_cached_region(ir, cache, block, &region, nested);
+      if (tir_count_regions_of(ir, outer, cache->buffer) == 1)
+        cut_to_declared(ir, cache, tir_region_of(ir, outer, cache->buffer));
       return;
     }
   }
