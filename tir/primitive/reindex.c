@@ -210,7 +210,7 @@ static tir_buffer make_buffer(struct tir *ir, const struct plan *plan) {
   tir_expr shape[TIR_MOST_EDITED_RANK];
   for (uint32_t i = 0; i < plan->count; i++) {
     struct tir_var_node v = ir->vars.at[plan->covered[i]];
-    shape[i] = tir_add(ir, v.min, v.extent);
+    shape[i] = tir_is_const(ir, v.min, 0) ? v.extent : tir_add(ir, v.min, v.extent); /* a sum may have no bounds */
   }
   struct tir_buffer_node like = *tir_buffer_at(ir, plan->buffer);
   tir_buffer made =
