@@ -88,7 +88,8 @@ uint32_t tir_consumers(const struct tir *ir, tir_block block, tir_block *out, ui
 bool tir_allocates(const struct tir *ir, tir_block block, tir_buffer buffer);
 /* It writes a buffer that its scope does not allocate. */
 bool tir_is_output_block(const struct tir *ir, tir_block block, tir_block scope);
-/* An iteration of the block, or of one in it, that is not spatial is bound to the variable, or to a name that may be. */
+/* An iteration of the block, or of one in it, that is not spatial is bound to the variable, or to a name that may be.
+ */
 bool tir_reduces_over(struct tir *ir, tir_block block, tir_var v);
 /* No loop around the scope reduces in the block: what the scope allocates does not last from one iteration to the
  * next. */

@@ -1,7 +1,8 @@
 /* What a block itself evaluates: visiting its expressions, and rewriting its loads of a buffer. Internal to tir.
  *
  * A block's own expressions are those of its init and body, down to the blocks in them: of those, their bindings,
- * domains and predicates (evaluated by the outer block), but not what is inside. Regions and match-buffers are the caller's. */
+ * domains and predicates (evaluated by the outer block), but not what is inside. Regions and match-buffers are the
+ * caller's. */
 #ifndef MSCHED_TIR_LOADS_H
 #define MSCHED_TIR_LOADS_H
 
@@ -49,8 +50,8 @@ tir_expr tir_within_bounds(struct tir *ir, tir_buffer buffer, const tir_expr *pl
 /* Each index of the load is within the buffer's shape, for all values of the variables in it. */
 bool tir_is_load_inside(struct tir *ir, tir_expr load);
 /* Loads of `buffer` (TIR_NONE: of any) that a scope itself evaluates at a statement of it: in a loop's range, a block's
- * bindings, domains and predicate, any other's expressions. No region of a block declares them. Returns the number, stores at
- * most `most`. */
+ * bindings, domains and predicate, any other's expressions. No region of a block declares them. Returns the number,
+ * stores at most `most`. */
 uint32_t tir_scope_loads(struct tir *ir, tir_stmt s, tir_buffer buffer, tir_expr *out, uint32_t most);
 /* It does so at the block, or at a loop around it. */
 bool tir_is_placed_by_loads(struct tir *ir, tir_block block);

@@ -585,8 +585,8 @@ static bool runs_by_others(const struct tir *ir, const struct question *q, tir_b
   return false;
 }
 
-/* In each iteration what a block reads of the scope's others is written before: there they meet, and nowhere else. Loops
- * that run at once lowering keeps in order where that is not so. */
+/* In each iteration what a block reads of the scope's others is written before: there they meet, and nowhere else.
+ * Loops that run at once lowering keeps in order where that is not so. */
 static bool meets_in_iteration(struct tir *ir, const struct tir_new_order *order, tir_block scope) {
   bool at_once = !order->then && !order->parts;
   return tir_check_stage_pipeline(ir, scope, NULL) && (at_once || !tir_reads_across(ir, scope));
