@@ -3,6 +3,7 @@
 #include "jit/host/trap.h"
 #include "jit/measure/measure.h"
 #include "jit/measure/timing.h"
+#include "jit/team.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -141,17 +142,56 @@ bool jit_call_run(const struct jit_call *call, ms_error *err) {
          move_arguments(call, true, err);
 }
 
-/* ---- In order ---- */
+/* ---- In order, and side by side ---- */
+
+static int32_t enter_lane(struct jit_call *const *calls, uint32_t count) {
+  int32_t status = 0;
+  for (uint32_t i = 0; i < count && !status; i++)
+    status = calls[i]->kernel->entry(calls[i]->taken, calls[i]->workspace);
+  return status;
+}
+
+/* Lanes at the same time, and the first of those that failed, with its status behind it. */
+struct side_by_side {
+  struct jit_call *const *calls;
+  const struct jit_lane *lanes;
+  uint64_t failed;
+};
+static const uint64_t NONE_FAILED = UINT64_MAX;
+
+static void enter_part(void *data) {
+  struct side_by_side *s = data;
+  struct jit_call *const *calls = s->calls;
+  uint64_t lane = (uint64_t)team_part();
+  for (uint64_t i = 0; i < lane; i++) calls += s->lanes[i].count;
+  int32_t status = enter_lane(calls, s->lanes[lane].count);
+  if (!status) return;
+  uint64_t own = lane << 32 | (uint32_t)status, known = __atomic_load_n(&s->failed, __ATOMIC_RELAXED);
+  while (own < known) /* which is what others noted meanwhile */
+    if (__atomic_compare_exchange_n(&s->failed, &known, own, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) break;
+}
+
+static int32_t enter_side_by_side(struct jit_call *const *calls, const struct jit_lane *lanes, uint32_t count) {
+  struct side_by_side s = {calls, lanes, NONE_FAILED};
+  trap_parallel(enter_part, &s, count, 0);
+  return s.failed == NONE_FAILED ? 0 : (int32_t)(uint32_t)s.failed;
+}
 
 struct in_order {
   struct jit_call *const *calls;
+  const struct jit_lane *lanes;
   uint32_t count;
   int32_t status;
 };
 static void enter_all(void *data) {
   struct in_order *o = data;
-  for (uint32_t i = 0; i < o->count && !o->status; i++)
-    o->status = o->calls[i]->kernel->entry(o->calls[i]->taken, o->calls[i]->workspace);
+  struct jit_call *const *calls = o->calls;
+  for (uint32_t i = 0, next; i < o->count && !o->status; i = next) {
+    for (next = i + 1; next < o->count && o->lanes[next].beside;) next++;
+    o->status =
+        next == i + 1 ? enter_lane(calls, o->lanes[i].count) : enter_side_by_side(calls, &o->lanes[i], next - i);
+    for (uint32_t k = i; k < next; k++) calls += o->lanes[k].count;
+  }
 }
 
 /* All are code of this process, on buffers that they run on, and stop together. */
@@ -163,15 +203,17 @@ static bool run_together(struct jit_call *const *calls, uint32_t count) {
   return count > 0;
 }
 
-bool jit_calls_run(struct jit_call *const *calls, uint32_t count, ms_error *err) {
-  assert(calls || !count);
-  if (!run_together(calls, count)) {
-    for (uint32_t i = 0; i < count; i++)
+bool jit_calls_run(struct jit_call *const *calls, const struct jit_lane *lanes, uint32_t count, ms_error *err) {
+  assert((calls && lanes) || !count);
+  uint32_t all = 0;
+  for (uint32_t i = 0; i < count; i++) all += lanes[i].count;
+  if (!run_together(calls, all)) {
+    for (uint32_t i = 0; i < all; i++)
       if (!jit_call_run(calls[i], err)) return false;
     return true;
   }
   if (!jit_goes_on(calls[0]->stop, err)) return false;
-  struct in_order order = {calls, count, 0};
+  struct in_order order = {calls, lanes, count, 0};
   return trap_run(enter_all, &order, calls[0]->stop, err) && jit_passed(order.status, err);
 }
 

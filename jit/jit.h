@@ -262,9 +262,16 @@ void jit_call_free(struct jit_call *call);
  * does, and the processes of a measurer, which lose nothing by it. Handlers of SIGSEGV, SIGBUS, SIGFPE and SIGILL are
  * installed by jit_call_new; signals that are no kernel's go to those that were there before. */
 bool jit_call_run(const struct jit_call *call, ms_error *err);
-/* Runs calls one after another, as a network has them, those of the host's kernels within one run, which ends where one
- * faults or is stopped. false: one failed, as above, and those behind it were not run. */
-bool jit_calls_run(struct jit_call *const *calls, uint32_t count, ms_error *err);
+/* Calls that follow each other: lane by lane. beside: this lane runs at the same time as the one before it, each on one
+ * thread, whose calls run their parallel loops alone. Calls of such lanes share nothing that one of them writes. */
+struct jit_lane {
+  uint32_t count; /* of its calls, at least 1 */
+  bool beside;
+};
+/* Runs calls as a network has them, those of the host's kernels within one run, which ends where one faults or is
+ * stopped; lanes side by side on the threads of parallel loops. false: one failed, as above, of lanes side by side the
+ * first that did, and those behind these were not run. Calls of other kernels run one after another. */
+bool jit_calls_run(struct jit_call *const *calls, const struct jit_lane *lanes, uint32_t count, ms_error *err);
 /* Whether a parameter gets full-mantissa data when f is timed on the target's device. A device's clock follows its
  * power, and small whole numbers take less power, so it would run faster than on real data. True for floats that f only
  * reads; false where f compares floats or makes integers of them, because the work would depend on the data. */

@@ -51,33 +51,83 @@ static int prepare(lua_State *L) {
 /* ---- Several in order ---- */
 
 struct in_order {
-  uint32_t count;
-  struct jit_call *calls[];
+  struct jit_call **calls;
+  struct jit_lane *lanes;
+  uint32_t call_count, lane_count, call_room, lane_room;
 };
 
 static bool attempt_all(void *data, ms_error *err) {
   const struct in_order *o = data;
-  return jit_calls_run(o->calls, o->count, err);
+  return jit_calls_run(o->calls, o->lanes, o->lane_count, err);
 }
-static void release_all(void *data) { free(data); }
+static void release_all(void *data) {
+  struct in_order *o = data;
+  free(o->calls);
+  free(o->lanes);
+  free(o);
+}
 
-/* in_order(calls): a call of kernels one after another, which live as long as it. */
+/* Space for another element. */
+static void *grown(void *at, uint32_t count, uint32_t *room, size_t bytes) {
+  if (count < *room) return at;
+  *room = count ? 2 * count : 8;
+  void *more = realloc(at, *room * bytes);
+  if (!more) abort();
+  return more;
+}
+
+static void add_lane(struct in_order *o, bool beside) {
+  o->lanes = grown(o->lanes, o->lane_count, &o->lane_room, sizeof *o->lanes);
+  o->lanes[o->lane_count++] = (struct jit_lane){0, beside};
+}
+
+/* The call on the top of the stack, to the last lane; it is kept in the table at `kept`. */
+static void add_call(lua_State *L, struct in_order *o, int kept) {
+  const struct bound_call *each = luaL_testudata(L, -1, BOUND_CALL);
+  if (!each || each->attempt != attempt_kernel)
+    bind_refuse(L, "number %d is no call of a kernel: kernel:prepare(arguments) gives one", (int)o->call_count + 1);
+  o->calls = grown(o->calls, o->call_count, &o->call_room, sizeof *o->calls);
+  o->calls[o->call_count++] = each->data;
+  o->lanes[o->lane_count - 1].count++;
+  lua_rawseti(L, kept, o->call_count);
+}
+
+/* The lanes in the table on the top of the stack. */
+static void add_side_by_side(lua_State *L, struct in_order *o, int kept) {
+  int at = lua_gettop(L);
+  for (lua_Integer lane = 1; lane <= luaL_len(L, at); lane++) {
+    lua_rawgeti(L, at, lane);
+    if (lua_type(L, -1) != LUA_TTABLE || luaL_len(L, -1) < 1)
+      bind_refuse(L, "lane %d behind %d calls is no list of calls", (int)lane, (int)o->call_count);
+    add_lane(o, lane > 1);
+    for (lua_Integer i = 1; i <= luaL_len(L, at + 1); i++) {
+      lua_rawgeti(L, at + 1, i);
+      add_call(L, o, kept);
+    }
+    lua_pop(L, 1);
+  }
+}
+
+/* in_order(calls): a call of kernels one after another, which live as long as it; lists of calls in the place of one
+ * run side by side */
 static int in_order(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   lua_settop(L, 1);
-  lua_Integer count = luaL_len(L, 1);
-  lua_createtable(L, (int)count, 0); /* the list of the caller may change */
+  luaL_checkstack(L, 16, NULL);
+  lua_newtable(L); /* the list of the caller may change */
   struct bound_call *call = bind_new_call(L, 2);
-  struct in_order *o = calloc(1, sizeof *o + (size_t)count * sizeof *o->calls);
+  struct in_order *o = calloc(1, sizeof *o);
   if (!o) abort();
   *call = (struct bound_call){.attempt = attempt_all, .release = release_all, .data = o};
-  for (lua_Integer i = 1; i <= count; i++) {
+  for (lua_Integer i = 1; i <= luaL_len(L, 1); i++) {
     lua_rawgeti(L, 1, i);
-    const struct bound_call *each = luaL_testudata(L, -1, BOUND_CALL);
-    if (!each || each->attempt != attempt_kernel)
-      return bind_refuse(L, "number %d is no call of a kernel: kernel:prepare(arguments) gives one", (int)i);
-    o->calls[o->count++] = each->data;
-    lua_rawseti(L, 2, i);
+    if (lua_type(L, -1) == LUA_TTABLE) {
+      add_side_by_side(L, o, 2);
+      lua_pop(L, 1);
+      continue;
+    }
+    add_lane(o, false);
+    add_call(L, o, 2);
   }
   return 1;
 }
