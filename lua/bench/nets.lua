@@ -222,7 +222,7 @@ local function measure(options, store, target, path, shapes)
   local opened = plan_of(net, options, store, name, given)
   local line = {bench = "nets", model = path, trials = options.trials, tuning_seconds = ms.clock() - start,
                 functions = #opened.prepared.functions, calls = #opened.calls,
-                peak_bytes = opened.arena_bytes + opened.constant_bytes}
+                side_by_side = opened:count_beside(), peak_bytes = opened.arena_bytes + opened.constant_bytes}
   local inputs, ok, outputs = inputs_of(opened, options.seed, given), nil, nil
   ok, outputs = pcall(opened.run, opened, inputs)
   if not ok then cli.refuse("%s", tostring(outputs)) end -- an input of another shape, an index out of its range

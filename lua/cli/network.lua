@@ -138,6 +138,12 @@ function network.shares(opened, tasks, profile)
   return list
 end
 
+-- How many calls a plan has, and how many of them run side by side.
+function network.calls_text(opened)
+  local text, beside = cli.count_text(#opened.calls, "call"), opened:count_beside()
+  return beside > 0 and string.format("%s, %d of them side by side", text, beside) or text
+end
+
 -- Whether a task's fastest was measured: what the analytical model proposes has no time.
 function network.is_tuned(task) return task.fastest ~= nil and (task.fastest.seconds or 0) > 0 end
 
@@ -213,14 +219,15 @@ function network.tell(each, tasks, options, store)
                       weight = share.entry.weight}
     end
     cli.put_json {event = "network", network = each.path, seconds = seconds, untuned_seconds = untuned,
-                  calls = #opened.calls, functions = cli.list(functions), alone_seconds = alone,
-                  arena_bytes = opened.arena_bytes, constant_bytes = opened.constant_bytes, compared = chosen.compared,
+                  calls = #opened.calls, side_by_side = opened:count_beside(), functions = cli.list(functions),
+                  alone_seconds = alone, arena_bytes = opened.arena_bytes,
+                  constant_bytes = opened.constant_bytes, compared = chosen.compared,
                   changed = chosen.changed, kept_untuned = chosen.kept_untuned}
     return
   end
   local before = untuned and string.format(" (untuned %s)", cli.time_text(untuned)) or ""
   cli.print(string.format("network %s: %s%s, %s of %s; its functions one by one %s, alone %s; %s of values, %s of \z
-                           constants", each.path, cli.time_text(seconds), before, cli.count_text(#opened.calls, "call"),
+                           constants", each.path, cli.time_text(seconds), before, network.calls_text(opened),
                           cli.count_text(#each.prepared.functions, "function"), cli.time_text(inside),
                           cli.time_text(alone), cli.bytes_text(opened.arena_bytes),
                           cli.bytes_text(opened.constant_bytes)))
@@ -256,7 +263,7 @@ function network.export(options, ids)
   local beside = paths[2] and "; beside it " .. table.concat(paths, ", ", 2) or ""
   cli.print(string.format("%s: %s, %s; %s in %s%s", paths[1], replaced and "replaced" or "written",
                           cli.size_text(paths[1]), cli.count_text(#opened.prepared.functions, "function"),
-                          cli.count_text(#opened.calls, "call"), beside))
+                          network.calls_text(opened), beside))
   return cli.DONE
 end
 
@@ -339,15 +346,16 @@ function network.run(options, path)
     table.unpack(attempt(function() return {opened:run(arrays, {most_work = options.steps or MOST_STEPS})} end))
   local seconds, fixed = opened:time(0), opened.prepared.fixed
   if options.json then
-    cli.put_json {ok = true, functions = #opened.prepared.functions, calls = #opened.calls, seconds = seconds,
-                  build_seconds = build, elements = report.elements, interpreted_elements = report.compared,
-                  difference = report.most, fixed = cli.list(fixed), arena_bytes = opened.arena_bytes,
+    cli.put_json {ok = true, functions = #opened.prepared.functions, calls = #opened.calls,
+                  side_by_side = opened:count_beside(), seconds = seconds, build_seconds = build,
+                  elements = report.elements, interpreted_elements = report.compared, difference = report.most,
+                  fixed = cli.list(fixed), arena_bytes = opened.arena_bytes,
                   constant_bytes = opened.constant_bytes}
     if options.output then put_outputs(net, outputs, options.output, true) end
     return cli.DONE
   end
   cli.print(string.format("%s in %s, made in %s, run in %s; equal to the interpreter's at %d of %s",
-                          cli.count_text(#opened.prepared.functions, "function"), cli.count_text(#opened.calls, "call"),
+                          cli.count_text(#opened.prepared.functions, "function"), network.calls_text(opened),
                           cli.time_text(build), cli.time_text(seconds), report.compared,
                           cli.count_text(report.elements, "element")))
   if #fixed > 0 then

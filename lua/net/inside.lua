@@ -80,7 +80,7 @@ end
 local function times_of(opened)
   local least, sums = {}, {}
   for _ = 1, inside.RUNS do
-    for i, each in ipairs(opened:profile(1)) do least[i] = math.min(least[i] or math.huge, each.seconds) end
+    for i, each in ipairs(opened:profile(1, true)) do least[i] = math.min(least[i] or math.huge, each.seconds) end
   end
   for i, each in ipairs(opened.calls) do
     local entry = each.group.kernel

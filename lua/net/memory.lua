@@ -176,8 +176,31 @@ local function slots_of_ends(prepared, slots)
   for _, name in ipairs(constants) do slots[name] = {kind = "constant", name = name} end
 end
 
--- The slots of all values, by name, and those of the arena in a list; what is copied at the end.
-local function slots_of(prepared)
+-- Each group as a step of its own, in order.
+function memory.one_by_one(prepared)
+  local steps = {}
+  for at, g in ipairs(prepared.groups) do steps[at] = {{g}} end
+  return steps
+end
+
+-- Calls f(group, number of its step, its lane, its place there) for all groups of steps in order.
+local function each_group(steps, f)
+  for at, lanes in ipairs(steps) do
+    for _, lane in ipairs(lanes) do
+      for place, g in ipairs(lane) do f(g, at, lane, place) end
+    end
+  end
+end
+
+-- A slot is used in a lane's place: it has a lane as long as it lives there only, from place to place.
+local function use(slot, at, lane, place)
+  slot.last, slot.to = at, place
+  if slot.lane ~= lane then slot.lane = nil end
+end
+
+-- The slots of all values, by name, and those of the arena in a list; what is copied at the end. A slot lives from the
+-- first step to the last that use it.
+local function slots_of(prepared, steps)
   local slots, values, outputs, arena = {}, prepared.state.values, {}, {}
   slots_of_ends(prepared, slots)
   local copies = {}
@@ -186,19 +209,22 @@ local function slots_of(prepared)
     else outputs[output.name] = {kind = "output", index = i} end
   end
   for name, slot in pairs(outputs) do slots[name] = slot end
-  for at, g in ipairs(prepared.groups) do
-    for _, name in ipairs(g.inputs) do slots[name].last = at end
+  each_group(steps or memory.one_by_one(prepared), function(g, at, lane, place)
+    for _, name in ipairs(g.inputs) do use(slots[name], at, lane, place) end
     for _, name in ipairs(g.outputs) do
       if not slots[name] and g.alias then slots[name] = slots[g.inputs[1]]
       elseif not slots[name] then
-        slots[name] = {kind = "arena", first = at, last = at, bytes = memory.padded(memory.bytes(values[name])),
-                       number = #arena}
+        slots[name] = {kind = "arena", first = at, last = at, lane = lane, from = place, to = place,
+                       bytes = memory.padded(memory.bytes(values[name])), number = #arena}
         arena[#arena + 1] = slots[name]
       end
     end
-  end
+  end)
   return slots, arena, copies
 end
+
+-- memory.slots(prepared): the slots of all values by name, which have no place yet; what shares bytes has one.
+function memory.slots(prepared) return (slots_of(prepared)) end
 
 -- ---- In place ----------------------------------------------------------------------------------------------------
 
@@ -214,16 +240,17 @@ end
 
 -- Slots that share bytes in place become one, which lives as long as both. pair_of(g) gives which. Gives those of the
 -- arena that are left.
-local function joined(prepared, slots, arena, pair_of)
+local function joined(slots, arena, steps, pair_of)
   local into, list = {}, {}
-  for _, g in ipairs(prepared.groups) do
+  each_group(steps, function(g)
     local pair = pair_of(g)
     local from, to = pair and slots[g.inputs[pair.input]], pair and slots[g.outputs[pair.output]]
     if pair then
       from = into[from] or from
-      into[to], from.last = from, to.last
+      into[to], from.last, from.to = from, to.last, to.to
+      if from.lane ~= to.lane then from.lane = nil end
     end
-  end
+  end)
   for name, slot in pairs(slots) do slots[name] = into[slot] or slot end
   for _, slot in ipairs(arena) do if not into[slot] then list[#list + 1] = slot end end
   return list
@@ -256,21 +283,57 @@ function memory.choose_in_place(prepared)
   end
   if not found then return end
   local apart, groups = place(arena, #prepared.groups), #prepared.groups
-  if place(joined(prepared, slots, arena, in_place_of), groups) <= apart then return end
+  if place(joined(slots, arena, memory.one_by_one(prepared), in_place_of), groups) <= apart then return end
   for _, entry in ipairs(prepared.functions) do entry.in_place = nil end
 end
 
 -- ---- The whole ---------------------------------------------------------------------------------------------------
 
--- memory.of(prepared [, pair_of]): {slots = {value's name = slot}, arena = bytes, copies}. A slot is {kind = "input" or
--- "output", index =}, {kind = "constant", name =} or {kind = "arena", offset =, bytes =}; values that are the same
--- bytes have one. copies: what is copied at the end, {from = value's name, index = of the output}: outputs that no
--- group gives, or that are given twice. pair_of(g): which result of a group is in place of which of its inputs, one
--- that memory.choose_in_place noted; nil: none is.
-function memory.of(prepared, pair_of)
-  local slots, arena, copies = slots_of(prepared)
-  if pair_of then arena = joined(prepared, slots, arena, pair_of) end
-  return {slots = slots, arena = place(arena, #prepared.groups), copies = copies}
+-- Slots of lanes of several calls, which run beside others: a list of {slots =, step =, length =}, and the other slots.
+local function by_lane(arena, steps)
+  local lists, of, others = {}, {}, {}
+  each_group(steps, function(_, at, lane)
+    if #steps[at] > 1 and not of[lane] then
+      of[lane] = {slots = {}, step = at, length = #lane}
+      lists[#lists + 1] = of[lane]
+    end
+  end)
+  for _, slot in ipairs(arena) do
+    local list = slot.lane and of[slot.lane]
+    table.insert(list and list.slots or others, slot)
+  end
+  return lists, others
+end
+
+-- Gives each slot of the arena an offset: what lives in one lane alone, beside others, shares bytes as the lane's calls
+-- follow each other, and these are one block for the step. Gives the bytes of all.
+local function place_lanes(arena, steps)
+  local lists, slots = by_lane(arena, steps)
+  for i, list in ipairs(lists) do
+    if #list.slots > 0 then
+      for _, slot in ipairs(list.slots) do slot.first, slot.last = slot.from, slot.to end
+      list.block = {first = list.step, last = list.step, number = #arena + i}
+      list.block.bytes = place(list.slots, list.length)
+      slots[#slots + 1] = list.block
+    end
+  end
+  local bytes = place(slots, #steps)
+  for _, list in ipairs(lists) do
+    for _, slot in ipairs(list.slots) do slot.offset = slot.offset + list.block.offset end
+  end
+  return bytes
+end
+
+-- memory.of(prepared [, pair_of [, steps]]): {slots = {value's name = slot}, arena = bytes, copies}. A slot is {kind =
+-- "input" or "output", index =}, {kind = "constant", name =} or {kind = "arena", offset =, bytes =}; values that are
+-- the same bytes have one. copies: what is copied at the end, {from = value's name, index = of the output}: outputs
+-- that no group gives, or that are given twice. pair_of(g): which result of a group is in place of which of its inputs,
+-- one that memory.choose_in_place noted; nil: none is. steps: as side_by_side.choose gives them; nil: one by one.
+function memory.of(prepared, pair_of, steps)
+  steps = steps or memory.one_by_one(prepared)
+  local slots, arena, copies = slots_of(prepared, steps)
+  if pair_of then arena = joined(slots, arena, steps, pair_of) end
+  return {slots = slots, arena = place_lanes(arena, steps), copies = copies}
 end
 
 return memory

@@ -4,6 +4,7 @@ local ms = msched
 local network, infer, common = ms.load "lua.net.network", ms.load "lua.net.infer", ms.load "lua.net.common"
 local fuse, layout, passes, memory = ms.load "lua.net.fuse", ms.load "lua.net.layout", ms.load "lua.net.passes",
   ms.load "lua.net.memory"
+local side_by_side = ms.load "lua.net.side_by_side"
 local plan = {}
 
 -- ---- From a network to groups ------------------------------------------------------------------------------------
@@ -285,31 +286,73 @@ local function sequence_of(self)
   return self.sequence
 end
 
--- The groups that do something when the plan runs: not those that give the bytes of what they take where these are.
-function plan.steps(prepared, placed)
-  local list = {}
-  for _, g in ipairs(prepared.groups) do
-    if not (g.alias and placed.slots[g.outputs[1]] == placed.slots[g.inputs[1]]) then list[#list + 1] = g end
+-- Where values are, and the groups in steps that do something when the plan runs, not those that give the bytes of what
+-- they take where these are. Side by side is what gains by that, where values take little more memory.
+local function placed_steps(self, target)
+  local prepared = self.prepared
+  local function pair_of(g) return in_place_of(self, g) end
+  local steps = side_by_side.choose(prepared, function(g) return self.built[g.kernel] end, pair_of,
+                                    ms.target(target or "native"))
+  local placed, beside = memory.of(prepared, pair_of, steps), false
+  for _, lanes in ipairs(steps) do beside = beside or #lanes > 1 end
+  if beside then
+    local plain = memory.of(prepared, pair_of)
+    if not side_by_side.fits(prepared, placed.arena, plain.arena) then
+      placed, steps = plain, memory.one_by_one(prepared)
+    end
   end
-  return list
+  return placed, steps
+end
+
+-- The calls of those steps, in the same lists, and all of them in order.
+local function calls_of(self, steps)
+  local calls, nested, slots = {}, {}, self.placed.slots
+  for _, lanes in ipairs(steps) do
+    local step = {}
+    for _, lane in ipairs(lanes) do
+      local list = {}
+      for _, g in ipairs(lane) do
+        if not (g.alias and slots[g.outputs[1]] == slots[g.inputs[1]]) then
+          list[#list + 1] = {group = g, arguments = arguments_of(self, g), given = {}}
+          calls[#calls + 1] = list[#list]
+        end
+      end
+      if #list > 0 then step[#step + 1] = list end
+    end
+    if #step > 0 then nested[#nested + 1] = step end
+  end
+  return calls, nested
+end
+
+-- The calls of each lane, as ms.in_order takes them.
+local function lanes_of(step)
+  local lists = {}
+  for k, lane in ipairs(step) do
+    lists[k] = {}
+    for i, each in ipairs(lane) do lists[k][i] = each.call end
+  end
+  return lists
 end
 
 -- The calls in runs of those that follow each other without a look at indices between, nor a copy: a list of {first =
--- the first call, call = what runs them all}.
+-- the first call, call = what runs them all}; and what runs each step. Elsewhere the first call refuses.
 local function runs_of(self)
-  local list, current = {}, nil
+  local list, each_step, current = {}, {}, nil
   local joins = self.is_here and not self.on_device
-  for _, each in ipairs(self.calls) do
-    local kernel = joins and ms.type(each.call) == "call"
-    if not (kernel and current and #each.group.ranges == 0) then
-      current = {first = each, calls = {}, call = each.call}
+  for at, step in ipairs(self.steps) do
+    local first, beside = step[1][1], #step > 1
+    local call = beside and joins and lanes_of(step) or first.call
+    each_step[at] = beside and joins and ms.in_order {call} or call
+    local is_kernel = joins and (beside or ms.type(call) == "call")
+    if not (is_kernel and current and #first.group.ranges == 0) then
+      current = {first = first, calls = {}, call = each_step[at]}
       list[#list + 1] = current
     end
-    current.calls[#current.calls + 1] = each.call
-    if not kernel then current = nil end
+    current.calls[#current.calls + 1] = call
+    if not is_kernel then current = nil end
   end
   for _, run in ipairs(list) do if #run.calls > 1 then run.call = ms.in_order(run.calls) end end
-  return list
+  return list, each_step
 end
 
 -- plan.open(prepared, build [, target]): the plan, with its memory. build(entry of prepared.functions) gives what
@@ -322,13 +365,11 @@ function plan.open(prepared, build, target)
     self.built[entry] = type(built) == "table" and built.kernel and built or {kernel = built}
     self.kernels[entry] = self.built[entry].kernel
   end
-  local placed = memory.of(prepared, function(g) return in_place_of(self, g) end)
+  local placed, steps = placed_steps(self, target)
   local arrays = arrays_of(prepared, placed)
   self.placed, self.arrays, self.arena_bytes = placed, arrays, placed.arena
   self.on_device, self.is_here = ms.target(target or "native").arch ~= nil, runs_here(target)
-  for i, g in ipairs(plan.steps(prepared, placed)) do
-    self.calls[i] = {group = g, arguments = arguments_of(self, g), given = {}}
-  end
+  self.calls, self.steps = calls_of(self, steps)
   pack_all(self)
   for _, each in ipairs(self.calls) do
     for k, argument in ipairs(each.arguments) do
@@ -336,7 +377,7 @@ function plan.open(prepared, build, target)
     end
     each.call = call_of(self, each.group, each.given)
   end
-  self.runs = runs_of(self)
+  self.runs, self.step_calls = runs_of(self)
   self.constant_bytes = constant_bytes(self)
   return self
 end
@@ -445,6 +486,15 @@ function Plan:time(seconds)
   return times[(#times + 1) // 2], #times
 end
 
+-- plan:count_beside(): how many of its calls run side by side.
+function Plan:count_beside()
+  local count = 0
+  for _, step in ipairs(self.steps) do
+    for _, lane in ipairs(step) do count = count + (#step > 1 and #lane or 0) end
+  end
+  return count
+end
+
 -- plan:export(path): writes a library of it, .so or .a, with a header, a file of its constants and a module of Python
 -- beside it; gives their paths.
 function Plan:export(path) return ms.load "lua.net.export.write".write(self, path) end
@@ -505,22 +555,56 @@ local function profile_alone(self)
   return list
 end
 
--- plan:profile(runs): the seconds of each call, as they are in runs of the whole: a list of {group, seconds}, the
--- medians. On a device: alone.
-function Plan:profile(runs)
-  if self.on_device then return profile_alone(self) end
+-- The medians of times that f(note) notes in so many runs: note(i, seconds).
+local function medians(count, runs, f)
   local list = {}
-  for i, each in ipairs(self.calls) do list[i] = {group = each.group, times = {}} end
-  for _ = 1, runs do
-    for i, each in ipairs(self.calls) do
-      local before = ms.clock()
-      each.call:run()
-      table.insert(list[i].times, ms.clock() - before)
-    end
+  for i = 1, count do list[i] = {} end
+  for _ = 1, runs do f(function(i, seconds) table.insert(list[i], seconds) end) end
+  for i, times in ipairs(list) do
+    table.sort(times)
+    list[i] = times[(#times + 1) // 2]
   end
-  for _, each in ipairs(list) do
-    table.sort(each.times)
-    each.seconds, each.times = each.times[(#each.times + 1) // 2], nil
+  return list
+end
+
+local function seconds_of(call)
+  local before = ms.clock()
+  call:run()
+  return ms.clock() - before
+end
+
+-- Seconds of each call, one by one.
+local function profile_apart(self, runs)
+  local list, times = {}, medians(#self.calls, runs, function(note)
+    for i, each in ipairs(self.calls) do note(i, seconds_of(each.call)) end
+  end)
+  for i, each in ipairs(self.calls) do list[i] = {group = each.group, seconds = times[i]} end
+  return list
+end
+
+-- plan:profile(runs [, apart]): the seconds of each call, as they are in runs of the whole: a list of {group, seconds},
+-- the medians. Calls that run side by side have `beside`, the number of their step, and share its time by what each
+-- takes alone; apart: each has the time that it takes alone. On a device: alone.
+function Plan:profile(runs, apart)
+  if self.on_device then return profile_alone(self) end
+  local list, at = profile_apart(self, runs), 0
+  if apart or not self.is_here then return list end
+  local steps = {} -- of calls side by side
+  for number, step in ipairs(self.steps) do
+    local first = at + 1
+    for _, lane in ipairs(step) do at = at + #lane end
+    if #step > 1 then steps[#steps + 1] = {number = number, first = first, last = at} end
+  end
+  if #steps == 0 then return list end
+  local times = medians(#self.step_calls, runs, function(note)
+    for i, call in ipairs(self.step_calls) do note(i, seconds_of(call)) end
+  end)
+  for _, step in ipairs(steps) do
+    local all = 1e-12
+    for i = step.first, step.last do all = all + list[i].seconds end
+    for i = step.first, step.last do
+      list[i].seconds, list[i].beside = list[i].seconds / all * times[step.number], step.number
+    end
   end
   return list
 end

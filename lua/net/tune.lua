@@ -11,10 +11,12 @@ local function by_hash(tasks)
   return found
 end
 
--- What plan.open takes for a function, as a trace schedules it; nil: as it is written.
-local function build(entry, trace, target)
+-- What plan.open takes for a function, as a trace schedules it; nil: as it is written. seconds: where it was measured.
+local function build(entry, trace, target, seconds)
   local func = trace and ms.apply(entry.func, trace):func() or entry.func
-  return plan.build(func, {target = target, reference = entry.func}, entry.in_place)
+  local built = plan.build(func, {target = target, reference = entry.func}, entry.in_place)
+  built.trace, built.seconds = trace, seconds
+  return built
 end
 
 -- What plan.open takes to make kernels: of a function as its task's best schedule says, or without tuning where nothing
@@ -28,7 +30,7 @@ function tune.builder(tasks, target, untuned, built)
     if untuned then first, second = second, first end
     local chosen = first or second
     local known = built and chosen and built[entry.hash .. chosen.trace:json()]
-    return known or build(entry, chosen and chosen.trace, target)
+    return known or build(entry, chosen and chosen.trace, target, chosen and chosen.seconds)
   end
 end
 

@@ -131,7 +131,8 @@ local function functions_table(shares, whole, limits, machine, tuned)
 end
 
 local function calls_table(profile, whole)
-  local rows, sum = {}, 0
+  local rows, sum, beside = {}, 0, false
+  for _, each in ipairs(profile) do beside = beside or each.beside ~= nil end
   for i, each in ipairs(profile) do
     sum = sum + each.seconds
     local operators = {}
@@ -140,9 +141,14 @@ local function calls_table(profile, whole)
     rows[i] = {html.number(i, tostring(i)), html.text(name), html.text(table.concat(operators, " ")),
                html.text(table.concat(each.group.outputs, ", ")), time(each.seconds), share_cell(each.seconds / whole),
                time(sum)}
+    if beside then
+      table.insert(rows[i], each.beside and html.number(each.beside, "step " .. each.beside) or html.text "")
+    end
   end
-  return html.table("Calls in order, the medians of runs of the whole, and their sum up to each",
-                    {"call", "function", "operators", "gives", "seconds", "share", "sum"}, rows, 3)
+  local caption = "Calls in order, the medians of runs of the whole, and their sum up to each"
+  if beside then caption = caption .. "; those of a step run side by side, and share its time" end
+  return html.table(caption, {"call", "function", "operators", "gives", "seconds", "share", "sum",
+                              beside and "side by side" or nil}, rows, 3)
 end
 
 -- The seconds of functions, by their hashes.
@@ -173,7 +179,7 @@ end
 -- ---- The page ----------------------------------------------------------------------------------------------------
 
 local function head(net, path, opened, seconds, base_seconds, sum)
-  local calls, functions = cli.count_text(#opened.calls, "call"), cli.count_text(#opened.prepared.functions, "function")
+  local calls, functions = network.calls_text(opened), cli.count_text(#opened.prepared.functions, "function")
   local values, constants = cli.bytes_text(opened.arena_bytes), cli.bytes_text(opened.constant_bytes)
   local untuned = html.text "the same: nothing of it is tuned in this store"
   if base_seconds then
@@ -231,7 +237,7 @@ function report.run(options, path)
                   seconds = seconds[1], untuned_seconds = seconds[2], bytes = #text}
   else
     local untuned = seconds[2] and string.format(", untuned %s", cli.time_text(seconds[2])) or ""
-    cli.print(string.format("%s: %s of %s, %s%s, %.0f KiB", options.output, cli.count_text(#opened.calls, "call"),
+    cli.print(string.format("%s: %s of %s, %s%s, %.0f KiB", options.output, network.calls_text(opened),
                             cli.count_text(#opened.prepared.functions, "function"), cli.time_text(seconds[1]), untuned,
                             #text / 1024))
   end

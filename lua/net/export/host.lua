@@ -1,26 +1,26 @@
 -- A network's library where kernels are the host's own code.
 local ms = msched
-local memory, text, files = ms.load "lua.net.memory", ms.load "lua.net.export.c_text", ms.load "lua.lib.files"
+local text, calls, files = ms.load "lua.net.export.c_text", ms.load "lua.net.export.calls", ms.load "lua.lib.files"
 local fill, write, read, run, quoted = text.fill, files.write, files.read, files.run, files.quoted
 local host = {EXPORTED = {"open", "close", "run", "inputs", "outputs"}}
 
 -- ---- Kernels -----------------------------------------------------------------------------------------------------
 
--- Writes the object of each function, or its source, by the suffix; gives declarations, symbols by function, the most
--- bytes that one works in, and for source {symbol, text} each.
+-- Writes the object of each function, or its source, by the suffix; gives declarations, symbols by function, the bytes
+-- that each works in, and for source {symbol, text} each.
 local function write_kernels(opened, name, folder, suffix)
-  local declared, symbols, most, kernels = {}, {}, 0, {}
+  local declared, symbols, bytes, kernels = {}, {}, {}, {}
   for i, entry in ipairs(opened.prepared.functions) do
     local symbol = string.format("%s_kernel_%d", name, i)
     local kernel, base = opened.kernels[entry], folder .. "/" .. symbol
     kernel:export(base .. suffix, symbol)
     kernel:export(base .. ".h", symbol)
-    most = math.max(most, tonumber(read(base .. ".h"):match "_WORKSPACE (%d+)u"))
+    bytes[entry] = tonumber(read(base .. ".h"):match "_WORKSPACE (%d+)u")
     declared[i] = string.format("int32_t %s(void **args, void *workspace); /* %s */\n", symbol, entry.name)
     symbols[entry] = symbol
     kernels[i] = suffix == ".c" and {symbol = symbol, text = read(base .. ".c")} or nil
   end
-  return table.concat(declared), symbols, most, kernels
+  return table.concat(declared), symbols, bytes, kernels
 end
 
 -- ---- C -----------------------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ void @NAME@_close(struct @NAME@ *net) {
   free(net);
 }
 
-@CHECKS@static int run(const char *c, const void *const *x, void *const *y, char *w) {
+@CHECKS@@LANES@static int run(const char *c, const void *const *x, void *const *y, char *w) {
   int status;
 @CALLS@  return 0;
 }
@@ -116,49 +116,6 @@ int omp_get_num_threads(void) { return team_parts(); }
 ]]
 local function team_text() return (ms.team_source():gsub('#include "team.h"\n', "")) .. TEAM_TEXT end
 
--- Where a value is, as C has it.
-local function place_text(slot, offsets)
-  if slot.kind == "input" then return string.format("(void *)x[%d]", slot.index - 1) end
-  if slot.kind == "output" then return string.format("y[%d]", slot.index - 1) end
-  if slot.kind == "constant" then return string.format("(void *)(c + %d)", offsets[slot.name]) end
-  return string.format("w + %d", slot.offset)
-end
-
-local function calls_text(opened, offsets, symbols)
-  local prepared, placed, lines, checked = opened.prepared, opened.placed, {}, {}
-  local values = prepared.state.values
-  local function at(argument)
-    if type(argument) == "table" then return string.format("(void *)(c + %d)", offsets[argument]) end
-    return place_text(placed.slots[argument], offsets)
-  end
-  local function look_at(ranges)
-    for _, range in ipairs(ranges) do
-      local value = values[range.input]
-      if placed.slots[range.input] and not value.array then
-        lines[#lines + 1] = text.check(range, value, at(range.input), checked)
-      end
-    end
-  end
-  look_at(opened.net.narrow)
-  for _, each in ipairs(opened.calls) do
-    local g = each.group
-    look_at(g.ranges)
-    local args = {}
-    for i, argument in ipairs(each.arguments) do args[i] = at(argument) end
-    if g.alias then
-      lines[#lines + 1] = string.format("  memcpy(%s, %s, %d);\n", args[2], args[1], memory.bytes(values[g.outputs[1]]))
-    else
-      lines[#lines + 1] = string.format("  if ((status = %s((void *[]){%s}, w + %d))) return status;\n",
-                                        symbols[g.kernel], table.concat(args, ", "), placed.arena)
-    end
-  end
-  for _, copy in ipairs(placed.copies) do
-    lines[#lines + 1] = string.format("  memcpy(y[%d], %s, %d);\n", copy.index - 1, at(copy.from),
-                                      memory.bytes(values[copy.from]))
-  end
-  return table.concat(lines), text.checks(checked)
-end
-
 -- ---- Library and source -----------------------------------------------------------------------------------------
 
 -- The kernels behind the calls, as one file of C.
@@ -177,12 +134,12 @@ CFLAGS ?= -O3 -march=native
 
 -- As write.lua's maker_of has it.
 function host.parts(opened, name, folder, form, constants)
-  local declared, symbols, most, kernels = write_kernels(opened, name, folder, form == "c" and ".c" or ".o")
-  local calls, checks = calls_text(opened, constants.of, symbols)
+  local declared, symbols, bytes, kernels = write_kernels(opened, name, folder, form == "c" and ".c" or ".o")
+  local made = calls.text(opened, {offsets = constants.of, symbols = symbols, bytes = bytes, is_source = form == "c"})
   local first = opened.kernels[opened.prepared.functions[1]]
   local target = first and first:target()
-  return {WORKSPACE = opened.placed.arena + math.max(most, 64), DECLARED = declared, CALLS = calls, CHECKS = checks,
-          TEAM = form == "so" and team_text() or "", kernels = kernels,
+  return {WORKSPACE = opened.placed.arena + made.bytes, DECLARED = declared, LANES = made.lanes, CALLS = made.calls,
+          CHECKS = made.checks, TEAM = form == "so" and team_text() or "", kernels = kernels,
           CPU = ms.load "lua.net.export.cpu".text(target, form == "c"),
           THREADS = target and ms.target(target).cores or 1}
 end
