@@ -67,6 +67,19 @@ local function branches()
                inputs = {{"x", "float32", {16, 12}}, {"i", "int64", {16}}}}
 end
 
+-- A sum in the place of what another branch reads before it, and a third branch.
+local function overwritten()
+  local constants = {w0 = weights({40, 12}, 60)}
+  for k = 1, 3 do constants["w" .. k] = weights({12, 12}, 60 + k) end
+  return read {opset = 17, constants = constants, outputs = {{"y"}, {"z"}},
+               inputs = {{"x", "float32", {16, 12}}, {"i", "int64", {16}}},
+               nodes = {{"Gather", {"w0", "i"}, {"a"}}, {"MatMul", {"a", "w1"}, {"m"}},
+                        {"Softmax", {"m"}, {"p"}, {axis = 1}}, {"MatMul", {"x", "w2"}, {"n"}},
+                        {"Add", {"n", "a"}, {"q"}}, {"Softmax", {"q"}, {"r"}, {axis = 1}},
+                        {"MatMul", {"p", "w1"}, {"o"}}, {"Mul", {"o", "r"}, {"y"}}, {"MatMul", {"x", "w3"}, {"u"}},
+                        {"Softmax", {"u"}, {"v"}, {axis = 1}}, {"MatMul", {"v", "w3"}, {"z"}}}}
+end
+
 -- ---- What is asserted of a plan ----
 
 local function pair_of(plan)
@@ -243,6 +256,18 @@ for _, threads in ipairs {1, 2, 3, 8} do
   counts[threads] = in_place
 end
 assert(counts[1] == 0 and counts[2] > 0, "sums in the place of what they add to")
+
+-- What writes over a value comes behind all that read it, in their lane.
+for _, threads in ipairs {1, 2, 3, 8} do
+  local plan, lanes = open(overwritten(), threads)
+  local pairs_taken = {}
+  for _, each in ipairs(plan.calls) do
+    local pair = pair_of(plan)(each.group)
+    pairs_taken[#pairs_taken + 1] = pair and each.group.inputs[pair.input] .. ">" .. each.group.outputs[pair.output]
+  end
+  assert(table.concat(pairs_taken, " "):find "a>q" and (threads == 1 or lanes > 1), table.concat(pairs_taken, " "))
+  check_results(plan, 5)
+end
 
 -- Memory that would grow too much: one after another.
 do
