@@ -115,8 +115,8 @@ end
 local function plan_of(net, options, store, name, given)
   local ok, opened =
     ms.interruptible(net.plan, net, {trials = options.trials, no_tune = options["no-tune"], seed = options.seed,
-                                     target = options.target, store = store, passes = options.passes, given = given,
-                                     listen = tools.progress_line(name)})
+                                     target = options.target, store = store, passes = options.passes,
+                                     layout = options.layout, given = given, listen = tools.progress_line(name)})
   if ms.interrupted() then cli.refuse("interrupted") end
   if not ok then cli.refuse("%s", type(opened) == "table" and opened.message or tostring(opened)) end
   return opened

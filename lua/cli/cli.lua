@@ -270,19 +270,19 @@ function cli.is_network(path) return path:find "%.onnx$" ~= nil end
 
 -- Ends the command where options are given that networks alone have.
 function cli.refuse_of_network(options)
-  for _, name in ipairs {"shape", "constant", "passes", "print-after"} do
+  for _, name in ipairs {"shape", "constant", "passes", "layout", "print-after"} do
     if options and options[name] then misuse("--%s is for networks, FILE.onnx", name) end
   end
 end
 
 -- The functions of a file: Lua that returns them, called with `rest`, or TVMScript; of the plan of a network; or of an
 -- operator or a suite by its name, `rest` its arguments where it has none of its own. Of several, --task may name one;
--- dims: what --dim says; options: --weights, and of networks --shape, --constant and --passes. More results: what a
--- script says each weighs, or how often a network has each; and the plan, as lua/net/plan.lua prepares it.
+-- dims: what --dim says; options: --weights, and of networks --shape, --constant, --passes and --layout. More results:
+-- what a script says each weighs, or how often a network has each; and the plan, as lua/net/plan.lua prepares it.
 local function of_network(options, dims)
   options = options or {}
   return {dim = dims, shape = options.shape, constant = options.constant, passes = options.passes,
-          target = options.target, fixed_order = options.fixed_order}
+          layout = options.layout, target = options.target, fixed_order = options.fixed_order}
 end
 function cli.functions_of(path, rest, task, dims, options)
   local constants = options and options.weights

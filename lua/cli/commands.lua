@@ -202,8 +202,8 @@ function commands.show(options, ids, rest)
   local steps = options.diff or options.explain
   if ids[1] and ids[1]:find "%.onnx$" then
     if ids[2] or steps or options.trace or options.task or #rest > 0 then
-      misuse("%s is a network: of the options, --shape, --dim, --constant, --print-after, --passes and --json are \z
-              for it", ids[1])
+      misuse("%s is a network: of the options, --shape, --dim, --constant, --print-after, --passes, --layout and \z
+              --json are for it", ids[1])
     end
     return ms.load "lua.cli.network".show(options, ids[1])
   end

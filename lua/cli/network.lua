@@ -48,6 +48,19 @@ function network.read(options, path)
   cli.refuse("%s", tostring(net))
 end
 
+-- Of the options, those that say what a network's plan is made of.
+local function planned(options, more)
+  more = more or {}
+  for _, name in ipairs {"passes", "layout", "target", "fixed_order"} do more[name] = more[name] or options[name] end
+  local layout = ms.load "lua.net.layout"
+  if more.layout and not layout.is_known(more.layout) then
+    cli.misuse("--layout %s: it is one of %s%s", more.layout, table.concat(layout.NAMES, ", "),
+               ms.load "lua.lib.nearest".meant(more.layout, layout.NAMES))
+  end
+  return more
+end
+network.planned = planned
+
 -- Runs what a network is asked for; a refusal is the command's.
 local function attempt(f, ...)
   local ok, result = ms.interruptible(f, ...)
@@ -59,8 +72,7 @@ network.attempt = attempt
 
 -- The functions of a network's plan, how often it has each, and the plan as it is prepared.
 function network.functions(options, path)
-  local prepared = attempt(ms.load "lua.net.plan".prepare, network.read(options, path),
-                           {passes = options.passes, target = options.target, fixed_order = options.fixed_order})
+  local prepared = attempt(ms.load "lua.net.plan".prepare, network.read(options, path), planned(options))
   local list, weights = {}, {}
   for i, entry in ipairs(prepared.functions) do list[i], weights[i] = entry.func, entry.weight end
   return list, weights, prepared
@@ -85,14 +97,14 @@ local function print_after(options, net)
     cli.misuse("--print-after %s: the passes are %s; `all` prints after each%s", wanted, table.concat(names, ", "),
                ms.load "lua.lib.nearest".meant(wanted, names))
   end
-  attempt(plan.prepare, net, {passes = options.passes, target = options.target, after = function(name, x, notes)
+  attempt(plan.prepare, net, planned(options, {after = function(name, x, notes)
     if wanted ~= "all" and name ~= wanted then return end
     local lines = {x:text()}
     for i, note in ipairs(notes or {}) do lines[i + 1] = "  " .. ms.visible(note) end
     local text = table.concat(lines, "\n")
     if options.json then cli.put_json {after = name, text = text}
     else cli.print_lines(wanted == "all" and string.format("after %s:\n%s", name, text) or text) end
-  end})
+  end}))
   return cli.DONE
 end
 
@@ -100,8 +112,10 @@ end
 function network.show(options, path)
   local net = network.read(options, path)
   if options["print-after"] then return print_after(options, net) end
-  if options.passes then
-    cli.misuse("--passes goes with --print-after: without it the network is shown as the file has it")
+  for _, name in ipairs {"passes", "layout"} do
+    if options[name] then
+      cli.misuse("--%s goes with --print-after: without it the network is shown as the file has it", name)
+    end
   end
   if not options.json then
     cli.print_lines(net:text())
@@ -153,8 +167,7 @@ function network.untuned_of(net, options, tasks)
   for _, task in ipairs(tasks or {}) do tuned = tuned or network.is_tuned(task) end
   if not tuned then return nil end
   return ms.load "lua.bench.tools".with_store(function(store)
-    return attempt(net.plan, net, {no_tune = true, store = store, passes = options.passes, target = options.target,
-                                   fixed_order = options.fixed_order})
+    return attempt(net.plan, net, planned(options, {no_tune = true, store = store}))
   end)
 end
 
@@ -247,8 +260,8 @@ end
 
 -- The plan as the store has it tuned, or else as the analytical model proposes. store: the user's, where it is open.
 function network.plan_of(net, options, given, store)
-  return attempt(net.plan, net, {target = options.target, no_tune = true, store = store or cli.open_store(options.db),
-                                 given = given, passes = options.passes})
+  return attempt(net.plan, net,
+                 planned(options, {no_tune = true, store = store or cli.open_store(options.db), given = given}))
 end
 
 function network.export(options, ids)

@@ -341,12 +341,31 @@ function common.is_unsigned(t) return t:find "^uint" ~= nil end
 -- ---- Tensors -----------------------------------------------------------------------------------------------------
 
 -- A layout is a list of dimensions: where it is {1, 3, 4, 2}, the second dimension in memory is the third of the
--- tensor. It shows nowhere in what an operator says: a tensor that has one is indexed, and has a shape, as ONNX has it.
+-- tensor. With `block`, the dimension `of`, that of channels, is in parts of so many elements, which stand last: {1, 2,
+-- 3, 4, block = 16, of = 2} has five dimensions in memory. It shows nowhere in what an operator says: a tensor that has
+-- a layout is indexed, and has a shape, as ONNX has it.
 local Placed = {}
+
+-- Indices that were made of a block's and that within it, and are taken apart without a division.
+local parts = setmetatable({}, {__mode = "k"})
+local function joined(block, outer, inner)
+  local index = outer * block + inner
+  parts[index] = {block, outer, inner}
+  return index
+end
+local function apart(index, block)
+  local known = type(index) == "table" and parts[index]
+  if known and known[1] == block then return known[2], known[3] end
+  return te.floordiv(index, block), te.floormod(index, block)
+end
+
 Placed.__index = function(t, key)
   if type(key) ~= "table" then return rawget(t.tensor, key) end
-  local at = {}
-  for d, of in ipairs(t.layout) do at[d] = key[of] end
+  local at, layout = {}, t.layout
+  for d, of in ipairs(layout) do
+    if layout.block and of == layout.of then at[d], at[#layout + 1] = apart(key[of], layout.block)
+    else at[d] = key[of] end
+  end
   return t.tensor[at]
 end
 
@@ -355,7 +374,59 @@ function common.in_memory(shape, layout)
   if not layout then return shape end
   local extents = {}
   for d, of in ipairs(layout) do extents[d] = shape[of] end
+  if layout.block then
+    for d, of in ipairs(layout) do if of == layout.of then extents[d] = shape[of] // layout.block end end
+    extents[#extents + 1] = layout.block
+  end
   return extents
+end
+
+-- index - from, of blocks where these divide from.
+function common.behind(index, from)
+  if from == 0 then return index end
+  local known = type(index) == "table" and parts[index]
+  if not known or from % known[1] ~= 0 then return index - from end
+  return joined(known[1], known[2] - from // known[1], known[3])
+end
+
+-- index < edge, of whole blocks where they divide the edge.
+function common.below(index, edge)
+  local known = type(index) == "table" and parts[index]
+  if known and edge % known[1] == 0 then return te.lt(known[2], edge // known[1]) end
+  return te.lt(index, edge)
+end
+
+-- The layout of X if it has its channels in blocks, else nil.
+local function blocked(X)
+  local layout = getmetatable(X) == Placed and X.layout
+  return layout and layout.block and layout or nil
+end
+common.blocked = blocked
+
+-- The extents of axes over channels of X: one, or two where X has these in blocks, for common.reduce, which gives the
+-- index of both.
+function common.channels(X, count)
+  local layout = blocked(X)
+  return layout and count % layout.block == 0 and {count, layout.block} or count
+end
+
+-- first * count + index, where blocks of X divide both: they stay apart.
+function common.channel_of(X, first, count, index)
+  local layout = blocked(X)
+  if not (layout and count % layout.block == 0) then return first * count + index end
+  local outer, inner = apart(index, layout.block)
+  return joined(layout.block, first * (count // layout.block) + outer, inner)
+end
+
+-- The opposite: which of so many channels each an index is in, and where among these.
+function common.part_of(X, index, count)
+  local layout = blocked(X)
+  if not (layout and count % layout.block == 0) then
+    return te.floordiv(index, count), te.floormod(index, count)
+  end
+  local outer, inner = apart(index, layout.block)
+  local blocks = count // layout.block
+  return te.floordiv(outer, blocks), joined(layout.block, te.floormod(outer, blocks), inner)
 end
 
 -- A tensor whose extents are in memory, as one with the given shape; and the tensor again.
@@ -382,16 +453,26 @@ function common.layout() return current end
 local counter = 0 -- of a node's tensors: equal nodes make equal functions
 function common.count_tensors() counter = 0 end
 
+-- The layout of a tensor that is computed; nil: as it is written. What blocks do not divide has another one.
+local function layout_for(shape)
+  local layout = current and #current == #shape and current or nil
+  if layout and layout.block and shape[layout.of] % layout.block ~= 0 then return layout.otherwise end
+  return layout
+end
+
 -- te.compute in the current layout; f gets a list of indices.
 local function computed(shape, f)
   counter = counter + 1
-  local layout = current and #current == #shape and current or nil
+  local layout = layout_for(shape)
   local axes = {}
   for d = 1, #shape do axes[d] = "i" .. (layout and layout[d] or d) end
+  if layout and layout.block then axes[#axes + 1] = "i" .. layout.of .. "_in" end
   local tensors = table.pack(te.compute(common.in_memory(shape, layout), function(...)
     if not layout then return f {...} end
     local indices, given = {}, {...}
-    for d, of in ipairs(layout) do indices[of] = given[d] end
+    for d, of in ipairs(layout) do
+      indices[of] = layout.block and of == layout.of and joined(layout.block, given[d], given[#given]) or given[d]
+    end
     return f(indices)
   end, "t" .. counter, axes))
   for i = 1, tensors.n do tensors[i] = common.placed(tensors[i], shape, layout) end
@@ -415,12 +496,25 @@ function common.choose(tensors, first, last, place, f)
                          common.choose(tensors, middle + 1, last, place, f))
 end
 
--- A tensor that is reduced: f(indices, reduced) of axes with these extents; by te.sum or another reducer.
+-- A tensor that is reduced: f(indices, reduced) of axes with these extents; by te.sum or another reducer. An extent may
+-- be what common.channels gives.
 function common.reduce(shape, extents, reducer, f)
-  local reduced = {}
-  for d, extent in ipairs(extents) do reduced[d] = te.reduce_axis(extent, "r" .. d) end
-  if #reduced == 0 then reduced[1] = te.reduce_axis(1, "r1") end
-  return computed(shape, function(indices) return reducer(f(indices, reduced), reduced) end)
+  local axes, reduced = {}, {}
+  for d, extent in ipairs(extents) do
+    if type(extent) == "table" then
+      local outer, inner = te.reduce_axis(extent[1] // extent[2], "r" .. d),
+        te.reduce_axis(extent[2], "r" .. d .. "_in")
+      axes[#axes + 1], axes[#axes + 2], reduced[d] = outer, inner, joined(extent[2], outer, inner)
+    else
+      axes[#axes + 1] = te.reduce_axis(extent, "r" .. d)
+      reduced[d] = axes[#axes]
+    end
+  end
+  if #axes == 0 then
+    axes[1] = te.reduce_axis(1, "r1")
+    reduced[1] = axes[1]
+  end
+  return computed(shape, function(indices) return reducer(f(indices, reduced), axes) end)
 end
 
 -- The shape that all have in common, aligned at their ends.

@@ -1,14 +1,20 @@
--- Layouts over a whole network: channels last where convolutions and pools are, as vectors run along them; what is
--- elementwise between them follows, and weights have the order in which their convolutions read them. Where a value is
--- wanted in another order, one node copies it, which fuses like others.
+-- Layouts over a whole network. Convolutions and pools, and what is elementwise between them, have their images in one
+-- of these: `second`, as ONNX has them, channels behind the batch; `last`, channels behind the extents, along which
+-- vectors run; `blocked`, channels in parts of a vector, each behind the extents. Weights have the order in which their
+-- convolutions read them. Where a value is wanted in another order, one node copies it, which fuses like others.
 local ms = msched
 local infer, set = ms.load "lua.net.infer", ms.load "lua.net.common".set
-local layout = {}
+local layout = {NAMES = {"last", "second", "blocked"}}
+function layout.is_known(name) return set(table.concat(layout.NAMES, " "))[name] ~= nil end
 
 local WINDOWS = set "Conv ConvInteger ConvTranspose MaxPool AveragePool LpPool GlobalAveragePool GlobalMaxPool"
 -- beside all that is elementwise
 local FOLLOW =
   set "BatchNormalization QuantizeLinear DequantizeLinear OfSums Requantized LRN Concat Slice Pad Identity Dropout"
+local WHOLE = set "ConvTranspose LRN Slice" -- whose channels are in no blocks
+local WINOGRAD = set "WinogradInput WinogradOutput"
+
+-- ---- Orders ------------------------------------------------------------------------------------------------------
 
 -- Dimensions in memory: the channels of an image behind its extents; of weights [out, in, …] …, in, out.
 local function channels_last(rank)
@@ -25,19 +31,90 @@ local function weights_last(op, rank)
   return table.move(CHANNELS[op], 1, 2, #list + 1, list)
 end
 
-local function key_of(order) return order and table.concat(order, "_") or "" end
+-- The order that a label is of a value with such extents; nil: as written. Blocks that do not divide the channels are
+-- none.
+local function order_of(label, shape, block)
+  if label == "second" then return nil end
+  if label == "last" or shape[2] % block ~= 0 then return channels_last(#shape) end
+  local list = {block = block, of = 2, otherwise = channels_last(#shape)}
+  for d = 1, #shape do list[d] = d end
+  return list
+end
 
--- Whether it is of more than one row or column, so that its order in memory matters.
+local function key_of(order)
+  return order and table.concat(order, "_") .. (order.block and "/" .. order.block or "") or ""
+end
+layout.key = key_of
+
+-- Whether the bytes of a value in an order are those of it as written: no dimension of several elements stands before
+-- one that is before it there. The part of a dimension within a block is right behind it.
 local function same_bytes(shape, order)
   local last = 0
-  for _, d in ipairs(order) do
-    if shape[d] ~= 1 then
-      if d < last then return false end
-      last = d
+  local function add(place, extent)
+    if extent ~= 1 then
+      if place < last then return false end
+      last = place
     end
+    return true
+  end
+  for _, d in ipairs(order) do
+    local blocked = order.block and d == order.of
+    if not add(d, blocked and shape[d] // order.block or shape[d]) then return false end
+  end
+  return not order.block or add(order.of + 0.5, order.block)
+end
+
+-- Whether values in two orders have other bytes.
+local function differ(shape, a, b)
+  a, b = a and not same_bytes(shape, a) and a or nil, b and not same_bytes(shape, b) and b or nil
+  return key_of(a) ~= key_of(b)
+end
+layout.differ = differ
+
+-- The elements of a block, one vector of the target's: of 32 bits, whatever the type. GPUs load 16 bytes at a time.
+function layout.block(target)
+  local bits = not target.arch and target.vector_bits or 0
+  return bits >= 64 and bits // 32 or 4
+end
+
+-- ---- What nodes take and give ------------------------------------------------------------------------------------
+
+local function is_image(value) return value and #value.shape >= 3 end
+
+-- "window", "follows", "winograd", or nil: its values are as written.
+local function kind_of(values, node)
+  local out = values[node.outputs[1]]
+  if not out or #node.outputs > 1 and node.outputs[2] ~= "" then return nil end
+  if WINOGRAD[node.op] then return "winograd" end
+  if WINDOWS[node.op] then return is_image(out) and "window" or nil end
+  return (infer.family(node) == "elementwise" or FOLLOW[node.op]) and "follows" or nil
+end
+layout.kind = kind_of
+
+-- Whether channels of a node in blocks stay whole blocks in all that it reads and gives.
+local function takes_blocks(values, node, block)
+  local out, op = values[node.outputs[1]].shape, node.op
+  if #out < 3 or WHOLE[op] or WINOGRAD[op] or out[2] % block ~= 0 then return false end
+  if CHANNELS[op] then
+    local groups, x, w = node.attributes.group or 1, values[node.inputs[1]].shape, values[node.inputs[2]].shape
+    if groups == 1 then return true end
+    if node.attributes.shuffled then return false end
+    if w[2] == 1 then return w[1] == groups end
+    return w[2] % block == 0 and w[1] // groups % block == 0 and x[2] % block == 0
+  end
+  for _, name in ipairs(node.inputs) do
+    local value = name ~= "" and values[name]
+    local broadcast = op ~= "Concat" and value and value.shape[2] == 1
+    if value and #value.shape == #out and value.shape[2] % block ~= 0 and not broadcast then return false end
   end
   return true
 end
+
+-- The label that a node has where one is asked for: those that do not take blocks have channels last.
+local function allowed(values, node, label, block)
+  return label == "blocked" and not takes_blocks(values, node, block) and "last" or label
+end
+layout.allowed = allowed
 
 local Chooser = {}
 Chooser.__index = Chooser
@@ -59,40 +136,59 @@ end
 
 local function is_constant(values, name) return values[name].constant end
 
+-- What of a node's inputs has the label's order, as its result has: that, and those of inputs by position. layouts:
+-- those that values have.
+local function followed(values, node, label, block, layouts)
+  local out, orders = values[node.outputs[1]], {}
+  local order = order_of(label, out.shape, block)
+  for i, name in ipairs(node.inputs) do
+    local value = name ~= "" and values[name]
+    if value and #value.shape == #out.shape then
+      local own = order_of(label, value.shape, block)
+      if own and same_bytes(value.shape, own) then own = layouts[name] end
+      orders[i] = own
+    end
+  end
+  if order and same_bytes(out.shape, order) then order = nil end
+  return order, orders
+end
+
+-- The label of the last input that is no constant and in another order than written; nil: all are as written.
+function Chooser:label_of_inputs(values, node)
+  local rank, label = #values[node.outputs[1]].shape, nil
+  for _, name in ipairs(node.inputs) do
+    local value = name ~= "" and values[name]
+    local own = value and self.layouts[name]
+    if own and #value.shape == rank and not is_constant(values, name) then label = own.block and "blocked" or "last" end
+  end
+  return label
+end
+
 -- The order in which a node is to give what it gives, nil: as written; and those of its inputs by position.
 function Chooser:wanted(values, node)
-  local out = values[node.outputs[1]]
-  if not out or #node.outputs > 1 and node.outputs[2] ~= "" then return nil, {} end
-  local rank = #out.shape
-  if node.op == "WinogradInput" then return nil, {channels_last(#values[node.inputs[1]].shape)} end
-  if node.op == "WinogradOutput" then return channels_last(rank), {} end
-  if WINDOWS[node.op] and rank >= 3 then
-    local order = channels_last(rank)
-    return order, {order, weights_last(node.op, rank)}
-  end
+  local kind = kind_of(values, node)
   if node.op == "Gemm" and (node.attributes.transB or 0) ~= 0 and is_constant(values, node.inputs[2]) then
     return nil, {[2] = {2, 1}}
   end
-  if not (infer.family(node) == "elementwise" or FOLLOW[node.op]) then return nil, {} end
-  local follow, orders = false, {}
-  for i, name in ipairs(node.inputs) do
-    local value = name ~= "" and values[name]
-    if value and self.layouts[name] and #value.shape == rank and not is_constant(values, name) then
-      follow = self.layouts[name]
-    end
-  end
-  if not follow then return nil, {} end
-  for i, name in ipairs(node.inputs) do
-    local value = name ~= "" and values[name]
-    if value and #value.shape == rank and not same_bytes(value.shape, follow) then orders[i] = follow
-    elseif value and #value.shape == rank then orders[i] = self.layouts[name] end
-  end
-  return follow, orders
+  if not kind then return nil, {} end
+  local out = values[node.outputs[1]]
+  local label = self.labels[node]
+  if not label and kind == "follows" then label = self:label_of_inputs(values, node) end
+  label = label and allowed(values, node, label, self.block)
+  if not label or label == "second" and kind ~= "follows" then return nil, {} end
+  if kind == "follows" then return followed(values, node, label, self.block, self.layouts) end
+  local image = values[node.inputs[1]]
+  if node.op == "WinogradInput" then return nil, {order_of(label, image.shape, self.block)} end
+  if node.op == "WinogradOutput" then return order_of(label, out.shape, self.block), {} end
+  return order_of(label, out.shape, self.block),
+    {order_of(label, image.shape, self.block), weights_last(node.op, #out.shape)}
 end
 
--- Rewrites the nodes of a network so, and notes its layouts. values: what infer.static knows of them.
-function layout.choose(net, values)
-  local chooser = setmetatable({layouts = {}, nodes = {}, copies = {}, base = {}}, Chooser)
+-- Rewrites the nodes of a network so, and notes its layouts. values: what infer.static knows of them. labels: of nodes;
+-- those elementwise that have none are in the order of what they take. block: layout.block of what runs it.
+function layout.arrange(net, values, labels, block)
+  local chooser =
+    setmetatable({layouts = {}, nodes = {}, copies = {}, base = {}, labels = labels, block = block}, Chooser)
   local outputs = {}
   for _, output in ipairs(net.outputs) do outputs[output.name] = true end
   for _, node in ipairs(net.nodes) do
@@ -102,7 +198,6 @@ function layout.choose(net, values)
     made.inputs = {}
     for i, name in ipairs(node.inputs) do made.inputs[i] = chooser:value_in(name, orders[i]) end
     made.outputs = table.move(node.outputs, 1, #node.outputs, 1, {})
-    if order and same_bytes(values[node.outputs[1]].shape, order) and not WINDOWS[node.op] then order = nil end
     if order and outputs[node.outputs[1]] then -- what the network gives is as written
       local own = node.outputs[1] .. " in order " .. key_of(order)
       made.outputs[1], chooser.layouts[own] = own, order
@@ -118,6 +213,16 @@ function layout.choose(net, values)
   end
   net.nodes, net.layouts = chooser.nodes, chooser.layouts
   return net
+end
+
+-- The labels of convolutions, pools and their like where all have one; others follow.
+function layout.uniform(net, values, label, block)
+  local labels = {}
+  for _, node in ipairs(net.nodes) do
+    local kind = kind_of(values, node)
+    if kind and kind ~= "follows" then labels[node] = allowed(values, node, label, block) end
+  end
+  return labels
 end
 
 return layout

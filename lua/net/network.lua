@@ -358,7 +358,7 @@ local function node_line(node, layouts)
   local order = layouts[node.outputs[1]]
   return string.format("  %s = %s(%s)%s%s%s", table.concat(outputs, ", "), operator, table.concat(inputs, ", "),
                        #attributes > 0 and " {" .. table.concat(attributes, ", ") .. "}" or "",
-                       order and " in order " .. table.concat(order, "_") or "",
+                       order and " in order " .. ms.load "lua.net.layout".key(order) or "",
                        node.name ~= "" and "  # " .. node.name or "")
 end
 

@@ -105,9 +105,18 @@ end
 -- What a network goes through after the passes, as --print-after names it.
 plan.STAGES = {"static", "layout", "fusion"}
 
--- plan.prepare(net [, {given = arrays, layouts = false, passes = files, after = f, target = text, fixed_order =
--- bool}]): {net, state, groups, functions, fixed}. target, fixed_order: of what runs it; some passes are for others.
--- The network itself stays as it is. given: arrays of inputs, where shapes depend on what is in them. passes: files of
+-- The labels of a network's nodes, as options have them.
+local function labels_of(work, values, options, block)
+  local label = options.layout or "last"
+  if not layout.is_known(label) then
+    error(string.format("layout `%s`: there are %s", label, table.concat(layout.NAMES, ", ")), 0)
+  end
+  return layout.uniform(work, values, label, block)
+end
+
+-- plan.prepare(net [, {given = arrays, layout = label, passes = files, after = f, target = text, fixed_order = bool}]):
+-- {net, state, groups, functions, fixed}. target, fixed_order: of what runs it; some passes are for others. The network
+-- itself stays as it is. given: arrays of inputs, where shapes depend on what is in them. passes: files of
 -- users'. after(name, x [, notes]) is called after each pass and each of plan.STAGES: x:text() is what it left, notes
 -- are lines of what a pass did not change, and why. A function whose result takes the place of an input has `in_place`
 -- (memory.lua).
@@ -117,7 +126,8 @@ function plan.prepare(net, options)
   local first = infer.static(passes.run(net, options), options.given)
   local work = settled(first)
   after("static", work)
-  if options.layouts ~= false then work = layout.choose(work, first.values) end
+  local block = layout.block(ms.target(options.target or "native"))
+  work = layout.arrange(work, first.values, labels_of(work, first.values, options, block), block)
   after("layout", work)
   local state = infer.static(work, options.given)
   state.steps = needed_steps(state)

@@ -120,11 +120,12 @@ end
 
 -- tune.plan(net [, options]): the plan of a network, each function with the schedule that is best: the store's, where
 -- it was tuned, and with `no_tune` what the analytical model proposes. options: those of ms.tune, and given, arrays of
--- inputs where shapes depend on them; passes, files of users'; written: functions as they are written.
+-- inputs where shapes depend on them; passes, files of users'; layout, of images; written: functions as they are
+-- written.
 function tune.plan(net, options)
-  options = ms.options(options, run_options.known .. " given:table passes:table written:boolean") or {}
-  local prepared = plan.prepare(net, {given = options.given, passes = options.passes, target = options.target,
-                                      fixed_order = options.fixed_order})
+  options = ms.options(options, run_options.known .. " given:table passes:table layout:string written:boolean") or {}
+  local prepared = plan.prepare(net, {given = options.given, passes = options.passes, layout = options.layout,
+                                      target = options.target, fixed_order = options.fixed_order})
   if options.written then return plan.open(prepared, tune.builder({}, options.target), options.target) end
   local built, tasks, items = {}, stored_tasks(prepared, options) -- built: kernels, by functions and schedules
   if #items > 0 then

@@ -195,12 +195,12 @@ operators.Concat = function(n)
     local function choose(first, last, from)
       if first == last then
         local at = copy_of(i)
-        at[axis] = i[axis] - from
+        at[axis] = common.behind(i[axis], from)
         return tensors[first][at]
       end
       local middle, edge = (first + last) // 2, from
       for k = first, middle do edge = edge + tensors[k].shape[axis] end
-      return te.if_then_else(te.lt(i[axis], edge), choose(first, middle, from), choose(middle + 1, last, edge))
+      return te.if_then_else(common.below(i[axis], edge), choose(first, middle, from), choose(middle + 1, last, edge))
     end
     return choose(1, #tensors, 0)
   end)
@@ -283,7 +283,7 @@ local function padded(X, shape, before, mode, otherwise)
   return compute(shape, X.type, function(i)
     local at, inside = {}, {}
     for d, extent in ipairs(X.shape) do
-      local x = i[d] - before[d]
+      local x = common.behind(i[d], before[d])
       if before[d] <= 0 and shape[d] - before[d] <= extent then at[d] = x
       elseif mode == "constant" then
         at[d] = x

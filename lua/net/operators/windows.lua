@@ -71,9 +71,14 @@ end
 
 local function zero(t) return function() return te.const(is_float(t) and 0.0 or 0, t) end end
 
--- The layout of images with a dimension more behind that of channels, where theirs are last.
+-- The layout of images with a dimension more, groups, before that of their channels, where these are last or in blocks.
 local function grouped_layout()
   local layout = common.layout()
+  if layout and layout.block then
+    local list = {1, 2, 3, block = layout.block, of = 3}
+    for d = 4, #layout + 1 do list[#list + 1] = d end
+    return list
+  end
   if not layout or layout[#layout] ~= 2 then return nil end
   local list = {1}
   for d = 4, #layout + 1 do list[#list + 1] = d end
@@ -85,9 +90,9 @@ end
 local function convolve_groups(P, W, w, groups, shuffled, element_x, element_w)
   local each, out = W.shape[2], W.shape[1] // groups
   local Y = common.with_layout(grouped_layout(), reduce, {P.shape[1], groups, out, table.unpack(w.out)},
-    {each, table.unpack(w.kernel)}, te.sum, function(i, r)
+    {common.channels(P, each), table.unpack(w.kernel)}, te.sum, function(i, r)
     local channel = i[2] * out + i[3]
-    local from = i[2] * each + r[1]
+    local from = common.channel_of(P, i[2], each, r[1])
     if shuffled > 1 then
       from = te.floormod(from, shuffled) * (P.shape[2] // shuffled) + te.floordiv(from, shuffled)
     end
@@ -98,7 +103,8 @@ local function convolve_groups(P, W, w, groups, shuffled, element_x, element_w)
     return element_x(P[at]) * element_w(W[of], image, channel)
   end)
   return compute({P.shape[1], W.shape[1], table.unpack(w.out)}, Y.type, function(i)
-    return Y[{i[1], te.floordiv(i[2], out), te.floormod(i[2], out), table.unpack(i, 3)}]
+    local group, channel = common.part_of(Y, i[2], out)
+    return Y[{i[1], group, channel, table.unpack(i, 3)}]
   end)
 end
 
@@ -121,9 +127,11 @@ local function convolve(n, X, W, element_x, element_w, pad)
     return convolve_groups(around(X, w, pad or zero(X.type)), W, w, groups, n:int("shuffled", 1), element_x, element_w)
   end
   local P, each, shape = around(X, w, pad or zero(X.type)), W.shape[2], {X.shape[1], W.shape[1], table.unpack(w.out)}
-  return reduce(shape, {each, table.unpack(kernel)}, te.sum, function(i, r)
-    local first = groups == 1 and 0 or te.floordiv(i[2], W.shape[1] // groups) * each
-    local at, of = {i[1], groups == 1 and r[1] or first + r[1]}, {i[2], r[1]}
+  local channels = groups == 1 and common.channels(P, each) or each
+  local alone = groups == W.shape[1] and common.blocked(P) -- a channel each: blocks stay apart
+  return reduce(shape, {channels, table.unpack(kernel)}, te.sum, function(i, r)
+    local first = (groups == 1 or alone) and 0 or te.floordiv(i[2], W.shape[1] // groups) * each
+    local at, of = {i[1], alone and i[2] or groups == 1 and r[1] or first + r[1]}, {i[2], r[1]}
     for d in ipairs(kernel) do at[d + 2], of[d + 2] = place(w, d, i[d + 2], r[d + 1]), r[d + 1] end
     return element_x(P[at]) * element_w(W[of], i, i[2])
   end)
