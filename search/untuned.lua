@@ -103,24 +103,54 @@ function untuned.keep(task, c)
   task:finish("untuned", "nothing was measured")
 end
 
+-- A function as the store's records are looked up for a task.
+local function looked_up(func, target, store, options)
+  local task = {func = func, target = target, fixed_order = options.fixed_order, workload = store:workload_id(func)}
+  task.shared = resume.shared(task, store)
+  return task
+end
+
+-- The proposal that this program made of a task before, as a record that was not measured.
+local function proposed(task, store, options)
+  local proposer, found = proposer_of(options), nil
+  for _, each in ipairs(proposer and store:records {workload = task.workload, target = task.target.text} or {}) do
+    local here = each.status == "unmeasured" and each.versions == msched.versions()
+    if here and each.search and each.search.proposer == proposer then found = each end
+  end
+  return found
+end
+
 -- untuned.stored(func, target, store, options): what untuned.find would find of a function that the store knows,
 -- without opening its space: {id, full_id, hash, trace [, seconds]}, the fastest that was measured, or the proposal
 -- that this program made of it before. nil: there is none.
 function untuned.stored(func, target, store, options)
-  local task = {func = func, target = target, fixed_order = options.fixed_order, workload = store:workload_id(func)}
-  task.shared = resume.shared(task, store)
-  local r, proposer = known(task, store), proposer_of(options)
-  if not r and proposer then
-    for _, each in ipairs(store:records {workload = task.workload, target = target.text}) do
-      local here = each.status == "unmeasured" and each.versions == msched.versions()
-      if here and each.search and each.search.proposer == proposer then r = each end
-    end
-  end
+  local task = looked_up(func, target, store, options)
+  local r = known(task, store) or proposed(task, store, options)
   if not r then return nil end
   store:take_intrinsics(r.id)
   return {id = store:short_id(r.key), full_id = r.id, hash = r.hash, trace = msched.read_trace(r.trace),
           seconds = r.status == "measured" and r.seconds or nil}
 end
+
+-- The same arguments: the seconds of the fastest that was measured, or nil.
+function untuned.measured(func, target, store, options)
+  local r = known(looked_up(func, target, store, options), store)
+  return r and r.seconds
+end
+
+-- And the trace of the proposal that this program made of it, not measured, or as the first trial of a search; nil:
+-- the store has none.
+function untuned.proposed(func, target, store, options)
+  local task = looked_up(func, target, store, options)
+  local r = proposed(task, store, options)
+  for _, each in ipairs(r and {} or store:records {workload = task.workload, target = target.text}) do
+    if each.status == "measured" and each.versions == msched.versions() and each.candidate == 0 then r = each end
+  end
+  if not r then return nil end
+  store:take_intrinsics(r.id)
+  return msched.read_trace(r.trace)
+end
+untuned.proposer = proposer_of
 
 -- Gives the task its `fastest`, or says why there is none.
 function untuned.find(task)

@@ -282,7 +282,7 @@ end
 local function of_network(options, dims)
   options = options or {}
   return {dim = dims, shape = options.shape, constant = options.constant, passes = options.passes,
-          layout = options.layout, target = options.target, fixed_order = options.fixed_order}
+          layout = options.layout, run = options.run, target = options.target, fixed_order = options.fixed_order}
 end
 function cli.functions_of(path, rest, task, dims, options)
   local constants = options and options.weights

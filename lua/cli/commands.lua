@@ -107,7 +107,8 @@ function commands.tune(options, files, rest)
     local found, why = pcall(ms.vendors, 1)
     if not found then refuse("--vendors: %s", tostring(why)) end
   end
-  local functions, networks = cli.weighed_functions_of(files, rest, options.task, options.dim, options)
+  local functions, networks = cli.weighed_functions_of(files, rest, options.task, options.dim,
+                                                           setmetatable({run = given}, {__index = options}))
   local tune, progress = ms.load "search.tune", ms.load "lua.cli.progress"
   for i = #functions, 1, -1 do
     functions[i][1] = without_empty("tune", functions[i][1])

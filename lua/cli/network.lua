@@ -70,9 +70,21 @@ local function attempt(f, ...)
 end
 network.attempt = attempt
 
--- The functions of a network's plan, how often it has each, and the plan as it is prepared.
+-- plan.prepare with layouts chosen by the store and what the analytical model says, as a run's options have it.
+local function prepare(net, run, options)
+  local store = cli.open_store(run.db)
+  options.costs = ms.load "lua.net.tune".costs(run, store)
+  local ok, prepared = pcall(attempt, ms.load "lua.net.plan".prepare, net, options)
+  store:close()
+  if not ok then error(prepared, 0) end
+  return prepared
+end
+
+-- The functions of a network's plan, how often it has each, and the plan as it is prepared. options.run: the options of
+-- a run of tuning, where there is one.
 function network.functions(options, path)
-  local prepared = attempt(ms.load "lua.net.plan".prepare, network.read(options, path), planned(options))
+  local net, how = network.read(options, path), planned(options)
+  local prepared = options.run and prepare(net, options.run, how) or attempt(ms.load "lua.net.plan".prepare, net, how)
   local list, weights = {}, {}
   for i, entry in ipairs(prepared.functions) do list[i], weights[i] = entry.func, entry.weight end
   return list, weights, prepared
@@ -97,14 +109,17 @@ local function print_after(options, net)
     cli.misuse("--print-after %s: the passes are %s; `all` prints after each%s", wanted, table.concat(names, ", "),
                ms.load "lua.lib.nearest".meant(wanted, names))
   end
-  attempt(plan.prepare, net, planned(options, {after = function(name, x, notes)
+  local how = planned(options, {after = function(name, x, notes)
     if wanted ~= "all" and name ~= wanted then return end
     local lines = {x:text()}
     for i, note in ipairs(notes or {}) do lines[i + 1] = "  " .. ms.visible(note) end
     local text = table.concat(lines, "\n")
     if options.json then cli.put_json {after = name, text = text}
     else cli.print_lines(wanted == "all" and string.format("after %s:\n%s", name, text) or text) end
-  end}))
+  end})
+  if wanted == "all" or wanted == "layout" or wanted == "fusion" then
+    prepare(net, {no_tune = true, db = options.db, target = options.target}, how)
+  else attempt(plan.prepare, net, how) end
   return cli.DONE
 end
 

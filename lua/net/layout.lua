@@ -4,7 +4,7 @@
 -- convolutions read them. Where a value is wanted in another order, one node copies it, which fuses like others.
 local ms = msched
 local infer, set = ms.load "lua.net.infer", ms.load "lua.net.common".set
-local layout = {NAMES = {"last", "second", "blocked"}}
+local layout = {NAMES = {"auto", "last", "second", "blocked"}}
 function layout.is_known(name) return set(table.concat(layout.NAMES, " "))[name] ~= nil end
 
 local WINDOWS = set "Conv ConvInteger ConvTranspose MaxPool AveragePool LpPool GlobalAveragePool GlobalMaxPool"
@@ -136,8 +136,7 @@ end
 
 local function is_constant(values, name) return values[name].constant end
 
--- What of a node's inputs has the label's order, as its result has: that, and those of inputs by position. layouts:
--- those that values have.
+-- What of a node's inputs has the label's order, as its result has: that, and those of inputs by position.
 local function followed(values, node, label, block, layouts)
   local out, orders = values[node.outputs[1]], {}
   local order = order_of(label, out.shape, block)
@@ -145,12 +144,24 @@ local function followed(values, node, label, block, layouts)
     local value = name ~= "" and values[name]
     if value and #value.shape == #out.shape then
       local own = order_of(label, value.shape, block)
-      if own and same_bytes(value.shape, own) then own = layouts[name] end
+      if own and same_bytes(value.shape, own) then own = layouts and layouts[name] end
       orders[i] = own
     end
   end
   if order and same_bytes(out.shape, order) then order = nil end
   return order, orders
+end
+
+-- The order in which a node that has a kind gives what it gives, nil: as written; and those of its inputs by position.
+-- layouts: of values, those whose bytes are as written in any order keep theirs.
+function layout.orders(values, node, label, block, layouts)
+  if kind_of(values, node) == "follows" then return followed(values, node, label, block, layouts) end
+  if label == "second" then return nil, {} end
+  local order, image = order_of(label, values[node.outputs[1]].shape, block),
+    order_of(label, values[node.inputs[1]].shape, block)
+  if node.op == "WinogradInput" then return nil, {image} end
+  if node.op == "WinogradOutput" then return order, {} end
+  return order, {image, weights_last(node.op, #values[node.outputs[1]].shape)}
 end
 
 -- The label of the last input that is no constant and in another order than written; nil: all are as written.
@@ -164,36 +175,32 @@ function Chooser:label_of_inputs(values, node)
   return label
 end
 
--- The order in which a node is to give what it gives, nil: as written; and those of its inputs by position.
+-- As layout.orders, of any node; notes its label.
 function Chooser:wanted(values, node)
   local kind = kind_of(values, node)
   if node.op == "Gemm" and (node.attributes.transB or 0) ~= 0 and is_constant(values, node.inputs[2]) then
     return nil, {[2] = {2, 1}}
   end
   if not kind then return nil, {} end
-  local out = values[node.outputs[1]]
   local label = self.labels[node]
-  if not label and kind == "follows" then label = self:label_of_inputs(values, node) end
-  label = label and allowed(values, node, label, self.block)
-  if not label or label == "second" and kind ~= "follows" then return nil, {} end
-  if kind == "follows" then return followed(values, node, label, self.block, self.layouts) end
-  local image = values[node.inputs[1]]
-  if node.op == "WinogradInput" then return nil, {order_of(label, image.shape, self.block)} end
-  if node.op == "WinogradOutput" then return order_of(label, out.shape, self.block), {} end
-  return order_of(label, out.shape, self.block),
-    {order_of(label, image.shape, self.block), weights_last(node.op, #out.shape)}
+  if not label then label = kind == "follows" and self:label_of_inputs(values, node) or "second" end
+  label = allowed(values, node, label, self.block)
+  self.used[node] = label
+  return layout.orders(values, node, label, self.block, self.layouts)
 end
 
--- Rewrites the nodes of a network so, and notes its layouts. values: what infer.static knows of them. labels: of nodes;
--- those elementwise that have none are in the order of what they take. block: layout.block of what runs it.
+-- A network with these nodes in such layouts, which it notes. values: what infer.static knows of them. labels: of
+-- nodes; those elementwise that have none are in the order of what they take. block: layout.block of what runs it.
+-- Gives it; the labels that nodes have; and of its nodes those that they were made of.
 function layout.arrange(net, values, labels, block)
   local chooser =
-    setmetatable({layouts = {}, nodes = {}, copies = {}, base = {}, labels = labels, block = block}, Chooser)
-  local outputs = {}
+    setmetatable({layouts = {}, nodes = {}, copies = {}, base = {}, labels = labels, block = block, used = {}}, Chooser)
+  local outputs, made_of = {}, {}
   for _, output in ipairs(net.outputs) do outputs[output.name] = true end
   for _, node in ipairs(net.nodes) do
     local order, orders = chooser:wanted(values, node)
     local made = {}
+    made_of[made] = node
     for key, value in pairs(node) do made[key] = value end
     made.inputs = {}
     for i, name in ipairs(node.inputs) do made.inputs[i] = chooser:value_in(name, orders[i]) end
@@ -211,8 +218,10 @@ function layout.arrange(net, values, labels, block)
       chooser.layouts[node.outputs[1]] = order
     end
   end
-  net.nodes, net.layouts = chooser.nodes, chooser.layouts
-  return net
+  local result = setmetatable({}, getmetatable(net))
+  for key, value in pairs(net) do result[key] = value end
+  result.nodes, result.layouts = chooser.nodes, chooser.layouts
+  return result, chooser.used, made_of
 end
 
 -- The labels of convolutions, pools and their like where all have one; others follow.

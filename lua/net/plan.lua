@@ -4,7 +4,7 @@ local ms = msched
 local network, infer, common = ms.load "lua.net.network", ms.load "lua.net.infer", ms.load "lua.net.common"
 local fuse, layout, passes, memory = ms.load "lua.net.fuse", ms.load "lua.net.layout", ms.load "lua.net.passes",
   ms.load "lua.net.memory"
-local side_by_side = ms.load "lua.net.side_by_side"
+local side_by_side, layout_costs = ms.load "lua.net.side_by_side", ms.load "lua.net.layout_costs"
 local plan = {}
 
 -- ---- From a network to groups ------------------------------------------------------------------------------------
@@ -105,33 +105,48 @@ end
 -- What a network goes through after the passes, as --print-after names it.
 plan.STAGES = {"static", "layout", "fusion"}
 
--- The labels of a network's nodes, as options have them.
-local function labels_of(work, values, options, block)
-  local label = options.layout or "last"
+-- The network with its values in the orders that options say, or else that cost least; its state, groups, and why.
+local function laid_out(work, values, options)
+  local label, target = options.layout or "auto", ms.target(options.target or "native")
   if not layout.is_known(label) then
     error(string.format("layout `%s`: there are %s", label, table.concat(layout.NAMES, ", ")), 0)
   end
-  return layout.uniform(work, values, label, block)
+  local block, lines = layout.block(target), nil
+  local function arranged(labels)
+    local net, used, made_of = layout.arrange(work, values, labels, block)
+    local state = infer.static(net, options.given)
+    state.steps = needed_steps(state)
+    return {net = net, labels = used, made_of = made_of, state = state, groups = fuse.groups(state)}
+  end
+  local result = arranged(layout.uniform(work, values, label == "auto" and "last" or label, block))
+  if label == "auto" and options.costs and layout_costs.are_known(target) then
+    local labels
+    labels, lines = layout_costs.choose({net = work, values = values, labels = result.labels, block = block,
+                                         made_of = result.made_of, state = result.state, groups = result.groups},
+                                        options.costs)
+    if labels then result = arranged(labels) end
+  end
+  return result, lines
 end
 
--- plan.prepare(net [, {given = arrays, layout = label, passes = files, after = f, target = text, fixed_order = bool}]):
--- {net, state, groups, functions, fixed}. target, fixed_order: of what runs it; some passes are for others. The network
+-- plan.prepare(net [, {given = arrays, layout = name, costs = options, passes = files, after = f, target = text,
+-- fixed_order = bool}]): {net, state, groups, functions, fixed}. target, fixed_order: of what runs it; some passes are
+-- for others. layout: one of layout.NAMES (auto); costs: the options of a run, with store, and further
+-- (layout_costs.lua): what layouts are chosen by, nil: all images have their channels last. The network
 -- itself stays as it is. given: arrays of inputs, where shapes depend on what is in them. passes: files of
 -- users'. after(name, x [, notes]) is called after each pass and each of plan.STAGES: x:text() is what it left, notes
 -- are lines of what a pass did not change, and why. A function whose result takes the place of an input has `in_place`
 -- (memory.lua).
 function plan.prepare(net, options)
   options = options or {}
-  local function after(name, x) if options.after then options.after(name, x) end end
+  local function after(name, x, notes) if options.after then options.after(name, x, notes) end end
   local first = infer.static(passes.run(net, options), options.given)
   local work = settled(first)
   after("static", work)
-  local block = layout.block(ms.target(options.target or "native"))
-  work = layout.arrange(work, first.values, labels_of(work, first.values, options, block), block)
-  after("layout", work)
-  local state = infer.static(work, options.given)
-  state.steps = needed_steps(state)
-  local groups = fold(state, fuse.groups(state))
+  local placed, lines = laid_out(work, first.values, options)
+  after("layout", placed.net, lines)
+  local state = placed.state
+  local groups = fold(state, placed.groups)
   after("fusion", {text = function() return fuse.text(groups) end})
   local prepared = {net = net, state = state, groups = groups, functions = distinct(state, groups),
                     fixed = ms.sorted_keys(first.fixed)}

@@ -76,18 +76,14 @@ end
 -- Finalists are timed inside the network where this machine measured them. Gives the plan, where there is one.
 local function settle(prepared, tasks, options)
   if options.no_tune or options.simulate or options.deterministic or ms.interrupted() then return end
-  local store = options.store or ms.store(options.db)
-  local ok, result = pcall(tune.settle, prepared, tasks, store, options.target)
-  if not options.store then store:close() end
-  if not ok then error(result, 0) end
-  return result.plan
+  return tune.settle(prepared, tasks, options.store, options.target).plan
 end
 
 -- Without tuning: tasks of functions whose best the store knows, as search.all would give them, though none is
 -- searched; and items of the others, for it.
 local function stored_tasks(prepared, options)
   local tasks, items = {}, {}
-  local store = options.no_tune and (options.store or ms.store(options.db))
+  local store = options.no_tune and options.store
   local target = ms.target(options.target or "native")
   for _, entry in ipairs(prepared.functions) do
     local fastest = store and not entry.func:has_empty() and stored(entry.func, target, store, options)
@@ -98,7 +94,6 @@ local function stored_tasks(prepared, options)
       items[#items + 1] = {entry.func, weight = entry.weight, untuned = true}
     end
   end
-  if store and not options.store then store:close() end
   return tasks, items
 end
 
@@ -118,15 +113,21 @@ local function keeping(prepared, options, built)
   end
 end
 
--- tune.plan(net [, options]): the plan of a network, each function with the schedule that is best: the store's, where
--- it was tuned, and with `no_tune` what the analytical model proposes. options: those of ms.tune, and given, arrays of
--- inputs where shapes depend on them; passes, files of users'; layout, of images; written: functions as they are
--- written.
-function tune.plan(net, options)
-  options = ms.options(options, run_options.known .. " given:table passes:table layout:string written:boolean") or {}
+local LONG = 60 -- seconds of a run that has time
+
+-- What layouts are chosen by (lua/net/layout_costs.lua): the store, and with time the analytical model's estimates of
+-- all that may pay; nil: nothing but options decides in such runs.
+function tune.costs(options, store)
+  if options.deterministic or options.simulate or options.fleet then return nil end
+  return setmetatable({store = store, further = not options.no_tune and (options.seconds or LONG) >= LONG},
+                      {__index = options})
+end
+
+-- The plan as tune.plan gives it, with the store open.
+function tune.opened(net, options)
   local prepared = plan.prepare(net, {given = options.given, passes = options.passes, layout = options.layout,
-                                      target = options.target, fixed_order = options.fixed_order})
-  if options.written then return plan.open(prepared, tune.builder({}, options.target), options.target) end
+                                      costs = tune.costs(options, options.store), target = options.target,
+                                      fixed_order = options.fixed_order})
   local built, tasks, items = {}, stored_tasks(prepared, options) -- built: kernels, by functions and schedules
   if #items > 0 then
     local more = search.all(items, setmetatable({build = keeping(prepared, options, built)}, {__index = options}))
@@ -138,6 +139,22 @@ function tune.plan(net, options)
   local opened = settle(prepared, tasks, options)
     or plan.open(prepared, tune.builder(tasks, options.target, false, built), options.target)
   opened.tasks = tasks
+  return opened
+end
+
+-- tune.plan(net [, options]): the plan of a network, each function with the schedule that is best: the store's, where
+-- it was tuned, and with `no_tune` what the analytical model proposes. options: those of ms.tune, and given, arrays of
+-- inputs where shapes depend on them; passes, files of users'; layout, one of layout.NAMES; written: functions as they
+-- are written.
+function tune.plan(net, options)
+  options = ms.options(options, run_options.known .. " given:table passes:table layout:string written:boolean") or {}
+  if options.written then
+    return plan.open(plan.prepare(net, options), tune.builder({}, options.target), options.target)
+  end
+  local store = options.store or ms.store(options.db)
+  local ok, opened = pcall(tune.opened, net, setmetatable({store = store}, {__index = options}))
+  if not options.store then store:close() end
+  if not ok then error(opened, 0) end
   return opened
 end
 

@@ -1,5 +1,6 @@
 -- Layouts of networks: small ones in each layout by hand, blocks of a vector among them, give what the network gives
--- node by node on the interpreter; no block's channels are found by division.  usage: msched layouts.lua
+-- node by node on the interpreter; no block's channels are found by division. Labels that cost least: beside all that
+-- there are; by what a store has measured, by estimates, and where nothing is estimated.  usage: msched layouts.lua
 local ms = msched
 local here = arg[0]:match "^(.*)/lua/[^/]*/[^/]*$"
 local onnx = dofile(here .. "/support/lua/onnx.lua")
@@ -180,7 +181,7 @@ do
   local net = build({1, 8, 6, 6}, {{"Conv", {"x", "w1"}, {"c"}, {pads = {1, 1, 1, 1}}}, {"Relu", {"c"}, {"r"}},
                     {"Conv", {"r", "w2"}, {"y"}}}, {w1 = some {16, 8, 3, 3}, w2 = some {8, 16, 1, 1}})
   check("proposals", net, nil, {written = false, no_tune = true, db = db})
-  local orders = {last = "1_3_4_2", second = nil, blocked = "1_2_3_4/8"}
+  local orders = {auto = "1_3_4_2", last = "1_3_4_2", blocked = "1_2_3_4/8"}
   for _, label in ipairs(layout.NAMES) do
     local values = net:plan({layout = label, written = true}).prepared.state.values
     local order = values.r.layout
@@ -189,6 +190,151 @@ do
   end
   local ok, message = pcall(net.plan, net, {layout = "first", written = true})
   assert(not ok and tostring(message):find("layout `first`: there are ", 1, true), message)
+end
+
+-- ---- Labels that cost least, beside all labellings of small graphs ----
+
+do
+  local assign = ms.load "lua.net.assign"
+  local function draw(n)
+    drawn = (drawn * 1103515245 + 12345) % 2147483648
+    return (drawn >> 8) % n
+  end
+  local function problem_of(labels)
+    local problem, own = {nodes = {}, values = {}}, {}
+    for _, label in ipairs(labels) do own[label] = label end
+    for n = 1, 2 + draw(6) do
+      local costs = {a = draw(20)}
+      for k = 2, #labels do costs[labels[k]] = draw(5) > 0 and draw(20) or nil end
+      problem.nodes[n] = {costs = costs}
+    end
+    for n in ipairs(problem.nodes) do
+      local giver = draw(8) == 0 and {order = "a"} or {node = n, orders = own}
+      local value = {cost = 1 + draw(12), giver = giver, readers = {}}
+      for later = n + 1, #problem.nodes do
+        if draw(2) == 0 then table.insert(value.readers, {node = later, orders = own}) end
+      end
+      if draw(4) == 0 then table.insert(value.readers, {order = "a"}) end
+      problem.values[n] = value
+    end
+    return problem
+  end
+  local function least(problem, labels)
+    local best, list = math.huge, {}
+    local function go(n)
+      if n > #problem.nodes then best = math.min(best, assign.cost(problem, list)) end
+      for _, label in ipairs(n <= #problem.nodes and labels or {}) do
+        list[n] = label
+        if problem.nodes[n].costs[label] then go(n + 1) end
+      end
+    end
+    go(1)
+    return best
+  end
+  for round = 1, 300 do
+    local labels = round % 2 == 0 and {"a", "b"} or {"a", "b", "c"}
+    local problem, from = problem_of(labels), {}
+    for n in ipairs(problem.nodes) do from[n] = "a" end
+    local list, cost = assign.best(problem, labels, from)
+    assert(cost == assign.cost(problem, list) and cost <= assign.cost(problem, from))
+    local best = least(problem, labels)
+    assert(cost >= best and (#labels > 2 or cost == best), string.format("%g, the least is %g", cost, best))
+  end
+end
+
+-- ---- Layouts by cost ----
+
+do
+  local plan, untuned, search = ms.load "lua.net.plan", ms.load "search.untuned", ms.load "search.tune"
+  local layouts = ms.load "lua.net.layout_costs"
+  local chain = build({1, 16, 64, 64}, {
+    {"Conv", {"x", "w1"}, {"c1"}}, {"Relu", {"c1"}, {"r1"}}, {"Conv", {"r1", "w2"}, {"c2"}, {pads = {1, 1, 1, 1},
+    strides = {2, 2}}}, {"Relu", {"c2"}, {"r2"}}, {"Conv", {"r2", "w3"}, {"y"}},
+  }, {w1 = some {16, 16, 1, 1}, w2 = some {16, 16, 3, 3}, w3 = some {16, 16, 1, 1}})
+  local measured, all = untuned.measured, search.all
+
+  -- The orders of values and the lines that say why. costs: as plan.prepare has them.
+  local function orders_of(net, costs)
+    local lines
+    local prepared = plan.prepare(net, {costs = costs, target = "llvm -mcpu=x86-64-v3", after = function(name, _, notes)
+      if name == "layout" then lines = table.concat(notes or {}, "\n") end
+    end})
+    local list = {}
+    for _, name in ipairs {"r1", "r2"} do
+      local value = prepared.state.values[name]
+      list[#list + 1] = value and (value.layout and layout.key(value.layout) or "as written")
+    end
+    return table.concat(list, ", "), lines
+  end
+  -- Times of the store, of functions whose first tensor has its channels second, in blocks, or last; of the second
+  -- convolution, whose window is 3 x 3, with channels second.
+  local function times(second, blocked, of_window)
+    untuned.measured = function(func)
+      local shape, weights = func:params()[1].shape, func:params()[2].shape
+      if #shape == 5 then return blocked end
+      return shape[2] ~= 16 and 1e-3 or weights[4] == 3 and of_window or second
+    end
+  end
+  local with_store = {store = {}, no_tune = true}
+  untuned.proposed = function() return nil end
+  search.all = function() error "nothing is to be estimated" end
+
+  times(0.5e-3, 1e-3)
+  local orders, lines = orders_of(chain, with_store)
+  assert(orders == "as written, as written" and lines:find "c1: second of last %d+ %(measured%)", lines)
+  times(2e-3, 0.2e-3)
+  orders, lines = orders_of(chain, with_store)
+  assert(orders == "1_2_3_4/8, 1_2_3_4/8", orders .. "\n" .. lines)
+  times(4e-3, 4e-3, 0.97e-3) -- by less than copies take
+  orders, lines = orders_of(chain, with_store)
+  assert(orders == "1_3_4_2, 1_3_4_2" and lines:find "x: copied", orders .. "\n" .. lines)
+  times(4e-3, 4e-3, 0.5e-3) -- by more
+  orders, lines = orders_of(chain, with_store)
+  assert(orders:find "^1_3_4_2" and lines:find "c1: last of" and lines:find "c2: second of" and lines:find "y: last of",
+         lines)
+  assert(lines:find "r1: copied" and lines:find "c2: copied", lines)
+  assert(orders_of(chain) == "1_3_4_2, 1_3_4_2", "without costs channels are last")
+
+  -- Where vectors are full of channels no bound pays, and nothing is estimated without tuning.
+  untuned.measured = function() return nil end
+  local full = build({1, 32, 33, 33}, {{"Conv", {"x", "w1"}, {"c1"}, {pads = {2, 2, 2, 2}}}, {"Relu", {"c1"}, {"r1"}},
+                     {"Conv", {"r1", "w2"}, {"y"}, {pads = {2, 2, 2, 2}}}},
+                     {w1 = some {32, 32, 5, 5}, w2 = some {32, 32, 5, 5}})
+  orders, lines = orders_of(full, with_store)
+  assert(orders == "1_3_4_2" and lines:find "c1: last of last %d+ %(bound%), second %d+ %(bound%)", lines)
+
+  -- With time, estimates of other layouts are asked for; without, where vectors of channels are mostly empty.
+  local asked = 0
+  search.all = function(items)
+    asked = asked + #items
+    return {}
+  end
+  orders_of(chain, {store = {}, further = true})
+  assert(asked > 0, "there is time to look")
+  asked = 0
+  local few = build({1, 2, 64, 64}, {{"Conv", {"x", "w1"}, {"c1"}}, {"Relu", {"c1"}, {"r1"}}, {"Conv", {"r1", "w2"},
+                    {"c2"}}, {"Relu", {"c2"}, {"r2"}}, {"Conv", {"r2", "w3"}, {"y"}}},
+                    {w1 = some {2, 2, 3, 3}, w2 = some {2, 2, 3, 3}, w3 = some {2, 2, 3, 3}})
+  orders = orders_of(few, with_store)
+  assert(asked > 0 and orders == "1_3_4_2, 1_3_4_2", "what cannot be estimated stays")
+  untuned.measured, search.all = measured, all
+  assert(not layouts.are_known(ms.target "cuda -arch=sm_80") and layouts.are_known(ms.target "llvm -mcpu=x86-64-v3"))
+end
+
+-- Estimated and run: the choice is the same again with the same store, and right.
+do
+  local net = build({1, 2, 32, 32}, {{"Conv", {"x", "w1"}, {"c1"}, {pads = {1, 1, 1, 1}}}, {"Relu", {"c1"}, {"r1"}},
+                    {"Conv", {"r1", "w2"}, {"y"}, {pads = {1, 1, 1, 1}}}},
+                    {w1 = some {3, 2, 3, 3}, w2 = some {2, 3, 3, 3}})
+  local x = ms.array({1, 2, 32, 32}, "float32"):random(1, true)
+  local want, orders = net:run({x = x}, {interpret = true}).y, {}
+  for i = 1, 2 do
+    local opened = net:plan {no_tune = true, db = db}
+    local largest = want:difference(ms.array(want:shape(), "float32"))
+    assert(want:difference(opened:run({x = x}).y) <= 1e-5 * largest)
+    orders[i] = layout.key(opened.prepared.state.values.r1.layout)
+  end
+  assert(orders[1] == orders[2])
 end
 
 os.remove(path)

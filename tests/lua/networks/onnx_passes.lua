@@ -426,7 +426,8 @@ do
   end
   local all = unit(5, 1)
   groups("Identity, Conv Relu, Conv, MaxPool, Conv Identity", all)
-  groups("Identity, Conv Relu, Conv, MaxPool, Conv Identity", unit(8, 4), {no_tune = true, db = db})
+  groups("Identity, Conv Relu, Conv, MaxPool, Conv Identity", unit(8, 4),
+         {no_tune = true, layout = "last", db = db})
   local function stays(net)
     check(net)
     local ops = nodes_after(net)

@@ -56,8 +56,8 @@ end
 
 -- What the command has besides is what a run does not see: its words, and what is shown.
 local ALONE = {["--task"] = true, ["--dim"] = true, ["--weights"] = true, ["--shape"] = true,
-               ["--constant"] = true, ["--passes"] = true, ["--vendors"] = true, ["--intrinsics"] = true,
-               ["--json"] = true}
+               ["--constant"] = true, ["--passes"] = true, ["--layout"] = true, ["--vendors"] = true,
+               ["--intrinsics"] = true, ["--json"] = true}
 local by_word = {}
 for _, o in ipairs(run_options.list) do if o.word then by_word[o.word] = o end end
 for word in ("\n" .. help):gmatch "\n  (%-%-[a-z-]+)" do

@@ -1,0 +1,414 @@
+-- What a network's layouts cost, and the labels of its nodes that cost least (assign.lua): of convolutions and pools
+-- in each layout what the store has measured, or else what the analytical model estimates of the function that the
+-- plan would have there; of a copy from one layout to another its bytes. An estimate takes as long as a proposal. So it
+-- is asked for only where a bound, which takes nothing, says that a layout may pay.
+local ms = msched
+local common, fuse, layout, assign = ms.load "lua.net.common", ms.load "lua.net.fuse", ms.load "lua.net.layout",
+  ms.load "lua.net.assign"
+local memory = ms.load "lua.net.memory"
+local analytical, untuned = ms.load "search.cost.analytical", ms.load "search.untuned"
+local costs = {}
+
+local LABELS = {"last", "second", "blocked"} -- the first is that of all where nothing says that others pay
+local DOUBT = 1.05 -- how many times as long another layout counts: estimates err
+local COPIED, BEGUN = 14, 2000 -- bytes that a core copies into another order in a cycle; cycles of a call. Of 15 copies
+                               -- of 0.1 to 0.8 MB on a Zen 5, 11 were of 11 to 17 bytes a cycle, others slower
+local PARTS, LEAST = 10, 4 -- of the functions with windows, one in so many is estimated in other layouts; at least
+local FURTHER = 0.8 -- how many times as long a layout may take as its bound says, where there is time to look
+
+-- ---- Bounds ------------------------------------------------------------------------------------------------------
+
+local function filled(extent, lanes) return extent / ((extent + lanes - 1) // lanes * lanes) end
+
+local function all_ones(list)
+  for _, x in ipairs(list or {}) do if x ~= 1 then return false end end
+  return true
+end
+
+-- How often a node adds to a result.
+local function work_of(node, x, w, y)
+  local a = node.attributes
+  if node.op == "ConvTranspose" then return common.count(x.shape) * common.count(w.shape, 2) end
+  if w then return common.count(y.shape) * common.count(w.shape, 2) end
+  if not a.kernel_shape then return common.count(x.shape) end -- over all places
+  local work = common.count(y.shape)
+  for _, extent in ipairs(a.kernel_shape) do work = work * extent end
+  return work
+end
+
+-- Cycles that a convolution or pool takes at least: with channels last, or in blocks, vectors run along channels, else
+-- along rows of an image, or along all of it where each element is by itself.
+local function bound(values, node, label, machine)
+  local x, y = values[node.inputs[1]], values[node.outputs[1]]
+  local w = node.op:find "^Conv" and values[node.inputs[2]] or nil
+  local lanes, extent = machine.vector_bits // 32, y.shape[2]
+  if label == "second" then
+    local image, kernel = y, w and table.move(w.shape, 3, #w.shape, 1, {}) or node.attributes.kernel_shape
+    if not kernel then image = x end
+    local whole = not kernel or all_ones(kernel) and all_ones(node.attributes.strides)
+    extent = whole and common.count(image.shape, 3) or image.shape[#image.shape]
+  end
+  local bytes = w and w.type:find "int8$" and 4 or 1 -- so many products of bytes count as one
+  return work_of(node, x, w, y) / (bytes * lanes * machine.multiply_adds * filled(extent, lanes) * machine.cores)
+end
+
+-- ---- The functions that nodes are in -----------------------------------------------------------------------------
+
+-- A state of infer.static in which values and what nodes give have other orders.
+local function in_orders(state, orders)
+  local values = setmetatable({}, {__index = function(t, name)
+    local value = state.values[name]
+    if value and orders[name] ~= nil then
+      local made = {}
+      for key, x in pairs(value) do made[key] = x end
+      made.layout = orders[name] or nil
+      value = made
+    end
+    t[name] = value
+    return value
+  end})
+  local layouts = setmetatable({}, {__index = function(_, name)
+    if orders[name] ~= nil then return orders[name] or nil end
+    return state.net.layouts[name]
+  end})
+  return setmetatable({values = values, net = setmetatable({layouts = layouts}, {__index = state.net})},
+                      {__index = state})
+end
+
+-- The steps of a group, from its first on, that are nodes which layouts are chosen for: no copy into another order.
+local function own_steps(chosen, group)
+  local list = {}
+  for _, step in ipairs(group.steps) do
+    if not chosen.made_of[step.node] or not layout.kind(chosen.values, chosen.made_of[step.node]) then break end
+    list[#list + 1] = step
+  end
+  return list
+end
+
+-- The function of a window and what is fused with it where all are in one layout.
+local function function_in(chosen, steps, label)
+  local group, orders = {steps = steps, outputs = steps[#steps].outputs, anchor = true}, {}
+  if label == LABELS[1] then return fuse.build(chosen.state, group).func end
+  for _, step in ipairs(steps) do
+    local node = chosen.made_of[step.node]
+    local given, taken = layout.orders(chosen.values, node, layout.allowed(chosen.values, node, label, chosen.block),
+                                       chosen.block)
+    orders[step.node.outputs[1]] = given or false
+    for i, name in ipairs(step.node.inputs) do
+      local value = name ~= "" and chosen.state.values[name]
+      if value and #value.shape > 2 and orders[name] == nil then orders[name] = taken[i] or false end
+    end
+  end
+  return fuse.build(in_orders(chosen.state, orders), group).func
+end
+
+-- ---- What functions take -----------------------------------------------------------------------------------------
+
+local Times = {} -- of functions in a run
+Times.__index = Times
+local in_process = {} -- cycles of functions, by what made their proposals, target and hash
+
+-- Cycles of a function as the analytical model estimates its proposal; false: nothing has estimated it.
+function Times:cycles(func)
+  local hash = func:hash()
+  local key = self.proposer and table.concat({self.proposer, self.target.text, hash}, "\0")
+  if self.known[hash] == nil and key then self.known[hash] = in_process[key] end
+  if self.known[hash] == nil then
+    local trace = self.proposals[hash] or self.store and untuned.proposed(func, self.target, self.store, self.options)
+    local cycles = trace and analytical.cost_of(func, trace, self.machine)
+    self.known[hash] = cycles or false
+    if key and cycles then in_process[key] = cycles end
+  end
+  return self.known[hash]
+end
+
+-- Seconds of the fastest that the store has of a function; false: it was not measured.
+function Times:seconds(func)
+  local hash = func:hash()
+  if self.measured[hash] == nil then
+    self.measured[hash] = self.store and untuned.measured(func, self.target, self.store, self.options) or false
+  end
+  return self.measured[hash]
+end
+
+-- Estimates functions that nothing has estimated: their proposals are made, which the store keeps.
+function Times:propose(functions)
+  local items = {}
+  for _, func in ipairs(functions) do if not self:cycles(func) then items[#items + 1] = {func} end end
+  if #items == 0 then return end
+  local options = setmetatable({no_tune = true, store = self.store, listen = false, roofline = false},
+                               {__index = self.options})
+  for _, task in ipairs((ms.load "search.tune".all(items, options))) do
+    local hash = task.func:hash()
+    if task.fastest then self.proposals[hash], self.known[hash] = task.fastest.trace, nil end
+  end
+end
+
+local function new_times(options, target, machine)
+  return setmetatable({store = options.store, target = target, machine = machine, options = options, known = {},
+                       measured = {}, proposals = {}, proposer = untuned.proposer(options)}, Times)
+end
+
+-- ---- Choosing ----------------------------------------------------------------------------------------------------
+
+local Chooser = {}
+Chooser.__index = Chooser
+
+-- How many times as long a window takes in a layout as in the first, and how that is known; nil: it is not.
+function Chooser:ratio(window, label)
+  local first, other, times = window.functions[LABELS[1]], window.functions[label], self.times
+  local a, b = times:seconds(first), times:seconds(other)
+  if a and b then return b / a, "measured" end
+  a, b = times:cycles(first), times:cycles(other)
+  if a and b then return b / a * DOUBT, "estimated" end
+  return nil
+end
+
+-- A window's costs by label; `open` are those that rest on bounds.
+function Chooser:price(window)
+  local first, base = LABELS[1], window.bounds[LABELS[1]]
+  window.costs, window.open, window.by = {[first] = base}, {}, {[first] = "bound"}
+  local ratios = {}
+  for _, label in ipairs(LABELS) do
+    if label ~= first and window.functions[label] then
+      ratios[label], window.by[label] = self:ratio(window, label)
+      if ratios[label] then
+        base, window.by[first] = self.times:cycles(window.functions[first]) or base, window.by[label]
+      end
+    end
+  end
+  window.costs[first] = base
+  for _, label in ipairs(LABELS) do
+    if ratios[label] then window.costs[label] = base * ratios[label]
+    elseif window.functions[label] and label ~= first and not window.left_out and not self.lost[label] then
+      window.open[label], window.by[label] = true, "bound"
+      window.costs[label] = base * window.bounds[label] / window.bounds[first] * self.looks
+    end
+  end
+end
+
+-- The order of a value as assign.lua tells orders apart: those that are its bytes as written are one.
+local function order_key(value, order)
+  return order and layout.differ(value.shape, order) and layout.key(order) or ""
+end
+
+-- A node of the problem: its label where none is chosen, and what it gives and takes by those that it may have.
+local function add_node(self, node, kind)
+  local values, each = self.chosen.values, {node = node, costs = {}, given = {}, taken = {}}
+  for _, label in ipairs(LABELS) do
+    local may = kind ~= "winograd" or label == LABELS[1]
+    if may and layout.allowed(values, node, label, self.chosen.block) == label then
+      each.given[label], each.taken[label] = layout.orders(values, node, label, self.chosen.block)
+      each.given[label] = each.given[label] or false
+      -- the costs of windows are found later: those of which nothing is found stay as they are
+      if kind ~= "window" or label == LABELS[1] then each.costs[label] = 0 end
+    end
+  end
+  table.insert(self.problem.nodes, each)
+  self.number[node] = #self.problem.nodes
+end
+
+-- The problem of assign.lua: nodes that layouts are chosen for, and values between them.
+local function set_problem(self)
+  local values, of_name = self.chosen.values, {}
+  self.problem, self.number = {nodes = {}, values = {}}, {}
+  for _, node in ipairs(self.chosen.net.nodes) do
+    local kind = layout.kind(values, node)
+    if kind then add_node(self, node, kind) end
+  end
+  local function value_of(name)
+    local value = values[name]
+    if not value or value.constant or common.count(value.shape) == 0 then return nil end
+    if not of_name[name] then
+      of_name[name] = {name = name, shape = value.shape, giver = {order = ""}, readers = {},
+                       cost = (memory.bytes(value) / COPIED + BEGUN) / self.machine.cores}
+      table.insert(self.problem.values, of_name[name])
+    end
+    return of_name[name]
+  end
+  local function user(n, value, order_in)
+    if not n then return {order = ""} end
+    local orders = {}
+    for label in pairs(self.problem.nodes[n].given) do orders[label] = order_key(value, order_in(label)) end
+    return {node = n, orders = orders}
+  end
+  for _, node in ipairs(self.chosen.net.nodes) do
+    local n = self.number[node]
+    local each = n and self.problem.nodes[n]
+    for i, name in ipairs(node.inputs) do
+      local value = name ~= "" and value_of(name)
+      if value then
+        table.insert(value.readers, user(n, value, function(label) return each.taken[label][i] end))
+      end
+    end
+    local value = n and value_of(node.outputs[1])
+    if value then value.giver = user(n, value, function(label) return each.given[label] end) end
+  end
+  for _, output in ipairs(self.chosen.net.outputs) do
+    local value = value_of(output.name)
+    if value then table.insert(value.readers, {order = ""}) end
+  end
+end
+
+-- The convolution or pool of steps, of which there is one at most; nil: there is none, or it is constant.
+local function window_of(chosen, steps)
+  for _, step in ipairs(steps) do
+    local node = chosen.made_of[step.node]
+    local value = chosen.values[node.outputs[1]]
+    if layout.kind(chosen.values, node) == "window" and not value.constant and common.count(value.shape) > 0 then
+      return node
+    end
+  end
+  return nil
+end
+
+-- Windows whose groups begin with what layouts are chosen for: {n = its node's number, name, functions and bounds by
+-- label}.
+local function windows_of(self)
+  local list, chosen = {}, self.chosen
+  for _, group in ipairs(chosen.groups) do
+    local steps = own_steps(chosen, group)
+    local node = window_of(chosen, steps)
+    if node then
+      local each = {n = self.number[node], name = node.outputs[1], functions = {}, bounds = {}}
+      for label in pairs(self.problem.nodes[each.n].given) do
+        each.functions[label], each.bounds[label] = function_in(chosen, steps, label),
+          bound(chosen.values, node, label, self.machine)
+      end
+      list[#list + 1] = each
+    end
+  end
+  return list
+end
+
+-- What layouts rest on as bounds alone: pairs of functions to estimate, those by which most may be gained first.
+local function resting(self, labels)
+  local list, of_pair = {}, {}
+  for _, window in ipairs(self.windows) do
+    local label = labels[window.n]
+    if window.open[label] then
+      local functions = {window.functions[LABELS[1]], window.functions[label]}
+      local key = functions[1]:hash() .. functions[2]:hash()
+      if not of_pair[key] then
+        of_pair[key] = {functions = functions, windows = {}, gain = 0, at = #list + 1}
+        list[#list + 1] = of_pair[key]
+      end
+      local pair = of_pair[key]
+      pair.gain = pair.gain + window.costs[LABELS[1]] - window.costs[label]
+      table.insert(pair.windows, window)
+    end
+  end
+  table.sort(list, function(a, b) return a.gain ~= b.gain and a.gain > b.gain or a.gain == b.gain and a.at < b.at end)
+  return list
+end
+
+-- How many distinct functions of windows have been estimated in another layout.
+local function count_estimated(self)
+  local seen, count = {}, 0
+  for _, window in ipairs(self.windows) do
+    for _, label in ipairs(LABELS) do
+      local func = label ~= LABELS[1] and window.functions[label]
+      if func and not seen[func:hash()] and self.times:cycles(func) then count = count + 1 end
+      if func then seen[func:hash()] = true end
+    end
+  end
+  return count
+end
+
+-- Where there is no time to look at all: labels by which a window was estimated to take longer are lost to those that
+-- were not estimated, since their bounds say too little.
+local function lost_labels(self)
+  local lost = {}
+  for _, window in ipairs(self.further and {} or self.windows) do
+    for label in pairs(window.functions) do
+      local ratio, by = nil, nil
+      if label ~= LABELS[1] then ratio, by = self:ratio(window, label) end
+      if ratio and by == "estimated" and ratio > 1 then lost[label] = true end
+    end
+  end
+  return lost
+end
+
+-- Estimates pairs, as many as may be: all at once, or one by one. Windows of what may not be, or cannot be estimated,
+-- stay as they are.
+local function look_at(self, pairs_of, labels)
+  local functions, looked = {}, {}
+  for _, pair in ipairs(pairs_of) do
+    if self.left > 0 then table.move(pair.functions, 1, 2, #functions + 1, functions) end
+    self.left = self.left - 1
+    looked[#looked + 1] = pair
+    if not self.further and self.left >= 0 then break end
+  end
+  self.times:propose(functions)
+  for _, pair in ipairs(looked) do
+    for _, window in ipairs(pair.windows) do window.left_out = not self:ratio(window, labels[window.n]) end
+  end
+end
+
+-- The labels of nodes by their numbers that cost least. Those that rest on bounds are estimated, and it is asked again,
+-- until none does.
+function Chooser:choose(from)
+  self.left = self.left - count_estimated(self)
+  while true do
+    self.lost = lost_labels(self)
+    for _, window in ipairs(self.windows) do
+      self:price(window)
+      self.problem.nodes[window.n].costs = window.costs
+    end
+    local labels = assign.best(self.problem, LABELS, from)
+    local open = resting(self, labels)
+    if #open == 0 then return labels end
+    look_at(self, open, labels)
+  end
+end
+
+-- Lines that say why: of each convolution and pool its costs, and what is copied.
+local function lines_of(self, labels)
+  local list = {}
+  for _, window in ipairs(self.windows) do
+    local parts = {}
+    for _, label in ipairs(LABELS) do
+      if window.costs[label] then
+        parts[#parts + 1] = string.format("%s %.0f (%s)", label, window.costs[label], window.by[label])
+      end
+    end
+    list[#list + 1] = string.format("%s: %s of %s", window.name, labels[window.n], table.concat(parts, ", "))
+  end
+  for _, value in ipairs(self.problem.values) do
+    local own = assign.cost({nodes = {}, values = {value}}, labels)
+    if own > 0 then list[#list + 1] = string.format("%s: copied, %.0f", value.name, own) end
+  end
+  if #list > 0 then
+    table.insert(list, 1, "in cycles, as copies' bytes and windows' bounds, estimates or times say:")
+  end
+  return list
+end
+
+-- Whether costs are known of a target: of CPUs whose vectors hold several elements.
+function costs.are_known(target)
+  return not target.arch and (target.vector_bits or 0) >= 64 and analytical.machine(target) ~= nil
+end
+
+-- costs.choose(chosen, options): labels of a network's nodes, nil: those that it has cost least; and lines that say
+-- why.
+-- chosen: the network as the plan has it where no layout is chosen, {net, values, labels, block, and of what
+-- layout.arrange made of it state, groups, made_of}. options: of the run, with store; further: there is time to look at
+-- all layouts that may pay.
+function costs.choose(chosen, options)
+  local target = ms.target(options.target or "native")
+  local machine = analytical.machine(target)
+  local self = setmetatable({chosen = chosen, machine = machine, times = new_times(options, target, machine)}, Chooser)
+  set_problem(self)
+  self.windows = windows_of(self)
+  self.further, self.looks = options.further, options.further and FURTHER or 1
+  self.left = options.further and math.huge or math.max(LEAST, #self.windows // PARTS)
+  local from, changed, of_nodes = {}, false, {}
+  for n, each in ipairs(self.problem.nodes) do from[n] = chosen.labels[each.node] end
+  local labels = self:choose(from)
+  for n, each in ipairs(self.problem.nodes) do
+    changed, of_nodes[each.node] = changed or labels[n] ~= from[n], labels[n]
+  end
+  return changed and of_nodes or nil, lines_of(self, labels)
+end
+
+return costs
