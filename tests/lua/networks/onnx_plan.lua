@@ -488,7 +488,7 @@ end
 for _, given in ipairs {false, true} do
   local constants, inputs = {w = some {2, 16, 3}, r = some {2, 16, 4}}, {{"x", "float32", {5, 1, 3}}}
   if given then inputs[2], constants.r = {"r", "float32", {2, 16, 4}}, nil end
-  local net = read {opset = 17, nodes = {{"LSTM", {"x", "w", "r"}, {"y"}, {direction = "bidirectional"}}},
+  local net = onnx.read {opset = 17, nodes = {{"LSTM", {"x", "w", "r"}, {"y"}, {direction = "bidirectional"}}},
                     inputs = inputs, outputs = {{"y"}}, constants = constants}
   local cells, packing = 0, 0
   for _, f in ipairs(net:plan({written = true}).prepared.functions) do
