@@ -8,7 +8,7 @@ local memory, analytical = ms.load "lua.net.memory", ms.load "search.cost.analyt
 -- for what hardly uses others; calls of a chain that are looked at; chains that are compared, and of how many lengths;
 -- cycles of a second that was measured; by how much memory may grow: a share of all, or so many bytes.
 local side_by_side = {LOOP = 1000, REGION = 2000, LEAST = 6000, SHARE = 0.2, SERIAL = 1.1, AHEAD = 256, CHAINS = 64,
-                      LENGTHS = 32, HERTZ = 4e9, MORE = 1 / 8, MORE_BYTES = 1 << 16}
+                      LENGTHS = 32, HERTZ = 4e9, MORE = 1 / 8, MORE_BYTES = 1 << 18}
 
 -- ---- What calls cost ---------------------------------------------------------------------------------------------
 
