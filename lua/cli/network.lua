@@ -170,7 +170,7 @@ end
 -- How many calls a plan has, and how many of them run side by side.
 function network.calls_text(opened)
   local text, beside = cli.count_text(#opened.calls, "call"), opened:count_beside()
-  return beside > 0 and string.format("%s, %d of them side by side", text, beside) or text
+  return beside > 0 and string.format("%s (%d side by side)", text, beside) or text
 end
 
 -- Whether a task's fastest was measured: what the analytical model proposes has no time.
