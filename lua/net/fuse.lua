@@ -26,7 +26,7 @@ local OF_FAMILY =
 
 -- "elementwise", "injective", "reduction", "anchor", or "alone": it is fused with nothing.
 local function kind_of(step)
-  if #step.outputs ~= 1 or ALONE[step.node.op] then return "alone" end
+  if #step.outputs ~= 1 or ALONE[step.node.op] or step.node.alone then return "alone" end
   if ELEMENTWISE[step.node.op] then return "elementwise" end
   if ANCHOR[step.node.op] then return "anchor" end
   if step.node.op == "Attention" and step.node.domain == "msched" then return "attention" end

@@ -1,7 +1,8 @@
 -- Layouts over a whole network. Convolutions and pools, and what is elementwise between them, have their images in one
 -- of these: `second`, as ONNX has them, channels behind the batch; `last`, channels behind the extents, along which
 -- vectors run; `blocked`, channels in parts of a vector, each behind the extents. Weights have the order in which their
--- convolutions read them. Where a value is wanted in another order, one node copies it, which fuses like others.
+-- convolutions read them. Where a value is wanted in another order, one node copies it, which fuses like others where
+-- all have one layout.
 local ms = msched
 local infer, set = ms.load "lua.net.infer", ms.load "lua.net.common".set
 local layout = {NAMES = {"auto", "last", "second", "blocked"}}
@@ -128,7 +129,7 @@ function Chooser:value_in(name, order)
   if not self.copies[key] then
     local copy = string.format("%s in order %s", base, order and key_of(order) or "as written")
     self.nodes[#self.nodes + 1] = {op = "Identity", domain = "", name = "", inputs = {base}, outputs = {copy},
-                                   attributes = {}}
+                                   attributes = {}, alone = self.apart}
     self.copies[key], self.layouts[copy], self.base[copy] = copy, order, base
   end
   return self.copies[key]
@@ -191,10 +192,12 @@ end
 
 -- A network with these nodes in such layouts, which it notes. values: what infer.static knows of them. labels: of
 -- nodes; those elementwise that have none are in the order of what they take. block: layout.block of what runs it.
--- Gives it; the labels that nodes have; and of its nodes those that they were made of.
-function layout.arrange(net, values, labels, block)
+-- apart: copies are fused with nothing. Gives it; the labels that nodes have; and of its nodes those that they were
+-- made of.
+function layout.arrange(net, values, labels, block, apart)
   local chooser =
-    setmetatable({layouts = {}, nodes = {}, copies = {}, base = {}, labels = labels, block = block, used = {}}, Chooser)
+    setmetatable({layouts = {}, nodes = {}, copies = {}, base = {}, labels = labels, used = {}, block = block,
+                  apart = apart}, Chooser)
   local outputs, made_of = {}, {}
   for _, output in ipairs(net.outputs) do outputs[output.name] = true end
   for _, node in ipairs(net.nodes) do
@@ -212,7 +215,7 @@ function layout.arrange(net, values, labels, block)
       chooser.copies[node.outputs[1] .. "\0" .. key_of(order)], chooser.base[own] = own, node.outputs[1]
       chooser.nodes[#chooser.nodes + 1] = made
       chooser.nodes[#chooser.nodes + 1] = {op = "Identity", domain = "", name = "", inputs = {own},
-                                           outputs = {node.outputs[1]}, attributes = {}}
+                                           outputs = {node.outputs[1]}, attributes = {}, alone = chooser.apart}
     else
       chooser.nodes[#chooser.nodes + 1] = made
       chooser.layouts[node.outputs[1]] = order

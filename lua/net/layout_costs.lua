@@ -192,26 +192,67 @@ local function order_key(value, order)
   return order and layout.differ(value.shape, order) and layout.key(order) or ""
 end
 
--- A node of the problem: its label where none is chosen, and what it gives and takes by those that it may have.
-local function add_node(self, node, kind)
-  local values, each = self.chosen.values, {node = node, costs = {}, given = {}, taken = {}}
+-- What a node gives and takes by the labels that it may have.
+local function orders_by_label(self, node, kind)
+  local values, each = self.chosen.values, {given = {}, taken = {}}
   for _, label in ipairs(LABELS) do
     local may = kind ~= "winograd" or label == LABELS[1]
     if may and layout.allowed(values, node, label, self.chosen.block) == label then
       each.given[label], each.taken[label] = layout.orders(values, node, label, self.chosen.block)
       each.given[label] = each.given[label] or false
-      -- the costs of windows are found later: those of which nothing is found stay as they are
-      if kind ~= "window" or label == LABELS[1] then each.costs[label] = 0 end
     end
   end
-  table.insert(self.problem.nodes, each)
-  self.number[node] = #self.problem.nodes
+  return each
+end
+
+-- The convolution or pool of steps, of which there is one at most; nil: there is none, or it is constant.
+local function window_of(chosen, steps)
+  for _, step in ipairs(steps) do
+    local node = chosen.made_of[step.node]
+    local value = chosen.values[node.outputs[1]]
+    if layout.kind(chosen.values, node) == "window" and not value.constant and common.count(value.shape) > 0 then
+      return node
+    end
+  end
+  return nil
+end
+
+-- Nodes that are computed together with a window, which all have its label; and the steps of each window.
+local function set_groups(self)
+  self.leader, self.steps = {}, {}
+  for _, group in ipairs(self.chosen.groups) do
+    local steps = own_steps(self.chosen, group)
+    local window = window_of(self.chosen, steps)
+    if window then
+      self.steps[window] = steps
+      for _, step in ipairs(steps) do self.leader[self.chosen.made_of[step.node]] = window end
+    end
+  end
+end
+
+-- A node of the problem, or part of one: its window's.
+local function add_node(self, node, kind)
+  local window, each = self.leader[node], orders_by_label(self, node, kind)
+  local n = self.number[window or node]
+  if not n then
+    n = #self.problem.nodes + 1
+    -- the costs of windows are found later: those of which nothing is found stay as they are
+    self.problem.nodes[n] = {node = window or node, costs = {}, may = {}}
+    for label in pairs(each.given) do
+      self.problem.nodes[n].may[label] = true
+      if kind ~= "window" and not window or label == LABELS[1] then self.problem.nodes[n].costs[label] = 0 end
+    end
+  end
+  self.number[node], self.number[window or node], self.orders[node] = n, n, each
+  for label in pairs(self.problem.nodes[n].may) do
+    if each.given[label] == nil then self.problem.nodes[n].may[label] = nil end
+  end
 end
 
 -- The problem of assign.lua: nodes that layouts are chosen for, and values between them.
 local function set_problem(self)
   local values, of_name = self.chosen.values, {}
-  self.problem, self.number = {nodes = {}, values = {}}, {}
+  self.problem, self.number, self.orders = {nodes = {}, values = {}}, {}, {}
   for _, node in ipairs(self.chosen.net.nodes) do
     local kind = layout.kind(values, node)
     if kind then add_node(self, node, kind) end
@@ -229,12 +270,12 @@ local function set_problem(self)
   local function user(n, value, order_in)
     if not n then return {order = ""} end
     local orders = {}
-    for label in pairs(self.problem.nodes[n].given) do orders[label] = order_key(value, order_in(label)) end
+    for label in pairs(self.problem.nodes[n].may) do orders[label] = order_key(value, order_in(label)) end
     return {node = n, orders = orders}
   end
   for _, node in ipairs(self.chosen.net.nodes) do
     local n = self.number[node]
-    local each = n and self.problem.nodes[n]
+    local each = self.orders[node]
     for i, name in ipairs(node.inputs) do
       local value = name ~= "" and value_of(name)
       if value then
@@ -250,30 +291,17 @@ local function set_problem(self)
   end
 end
 
--- The convolution or pool of steps, of which there is one at most; nil: there is none, or it is constant.
-local function window_of(chosen, steps)
-  for _, step in ipairs(steps) do
-    local node = chosen.made_of[step.node]
-    local value = chosen.values[node.outputs[1]]
-    if layout.kind(chosen.values, node) == "window" and not value.constant and common.count(value.shape) > 0 then
-      return node
-    end
-  end
-  return nil
-end
-
 -- Windows whose groups begin with what layouts are chosen for: {n = its node's number, name, functions and bounds by
 -- label}.
 local function windows_of(self)
   local list, chosen = {}, self.chosen
-  for _, group in ipairs(chosen.groups) do
-    local steps = own_steps(chosen, group)
-    local node = window_of(chosen, steps)
-    if node then
-      local each = {n = self.number[node], name = node.outputs[1], functions = {}, bounds = {}}
-      for label in pairs(self.problem.nodes[each.n].given) do
+  for n, node in ipairs(self.problem.nodes) do
+    local steps, window = self.steps[node.node], node.node
+    if steps then
+      local each = {n = n, name = window.outputs[1], functions = {}, bounds = {}}
+      for label in pairs(node.may) do
         each.functions[label], each.bounds[label] = function_in(chosen, steps, label),
-          bound(chosen.values, node, label, self.machine)
+          bound(chosen.values, window, label, self.machine)
       end
       list[#list + 1] = each
     end
@@ -398,6 +426,7 @@ function costs.choose(chosen, options)
   local target = ms.target(options.target or "native")
   local machine = analytical.machine(target)
   local self = setmetatable({chosen = chosen, machine = machine, times = new_times(options, target, machine)}, Chooser)
+  set_groups(self)
   set_problem(self)
   self.windows = windows_of(self)
   self.further, self.looks = options.further, options.further and FURTHER or 1
@@ -405,9 +434,8 @@ function costs.choose(chosen, options)
   local from, changed, of_nodes = {}, false, {}
   for n, each in ipairs(self.problem.nodes) do from[n] = chosen.labels[each.node] end
   local labels = self:choose(from)
-  for n, each in ipairs(self.problem.nodes) do
-    changed, of_nodes[each.node] = changed or labels[n] ~= from[n], labels[n]
-  end
+  for n in ipairs(self.problem.nodes) do changed = changed or labels[n] ~= from[n] end
+  for node, n in pairs(self.number) do of_nodes[node] = labels[n] end
   return changed and of_nodes or nil, lines_of(self, labels)
 end
 

@@ -112,8 +112,8 @@ local function laid_out(work, values, options)
     error(string.format("layout `%s`: there are %s", label, table.concat(layout.NAMES, ", ")), 0)
   end
   local block, lines = layout.block(target), nil
-  local function arranged(labels)
-    local net, used, made_of = layout.arrange(work, values, labels, block)
+  local function arranged(labels, apart)
+    local net, used, made_of = layout.arrange(work, values, labels, block, apart)
     local state = infer.static(net, options.given)
     state.steps = needed_steps(state)
     return {net = net, labels = used, made_of = made_of, state = state, groups = fuse.groups(state)}
@@ -124,7 +124,8 @@ local function laid_out(work, values, options)
     labels, lines = layout_costs.choose({net = work, values = values, labels = result.labels, block = block,
                                          made_of = result.made_of, state = result.state, groups = result.groups},
                                         options.costs)
-    if labels then result = arranged(labels) end
+    -- a convolution stores faster in its own order than in another one, and a copy by itself costs what was counted
+    if labels then result = arranged(labels, true) end
   end
   return result, lines
 end
