@@ -10,7 +10,8 @@ local analytical, untuned = ms.load "search.cost.analytical", ms.load "search.un
 local costs = {}
 
 local LABELS = {"last", "second", "blocked"} -- the first is that of all where nothing says that others pay
-local DOUBT = 1.05 -- how many times as long another layout counts: estimates err
+local DOUBT = 1.25 -- how many times as long as estimated another layout counts: of grouped convolutions with channels
+                   -- second 0.83 of the cycles of last were estimated, and they took far longer
 local COPIED, BEGUN = 14, 2000 -- bytes that a core copies into another order in a cycle; cycles of a call. Of 15 copies
                                -- of 0.1 to 0.8 MB on a Zen 5, 11 were of 11 to 17 bytes a cycle, others slower
 local PARTS, LEAST = 10, 4 -- of the functions with windows, one in so many is estimated in other layouts; at least
