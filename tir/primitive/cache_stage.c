@@ -270,6 +270,11 @@ static bool relax_plainly(struct tir *ir, struct tir_cache_plan *plan, tir_block
   return true;
 }
 
+/* The variable says where the region lies in the dimension, or how far it reaches. */
+static bool moves_in(const struct tir *ir, const tir_expr *ranges, uint32_t d, tir_var v) {
+  return tir_uses_var(ir, ranges[2 * d], v) || tir_uses_var(ir, ranges[2 * d + 1], v);
+}
+
 /* A condition ties a dimension of the region to another, or to loops that are in none: it bounds it in some of their
  * iterations only, and the box that the region spans need not be full. */
 static bool ties_dimensions(struct tir *ir, tir_expr predicate, const tir_expr *ranges, uint32_t rank,
@@ -284,7 +289,7 @@ static bool ties_dimensions(struct tir *ir, tir_expr predicate, const tir_expr *
     const struct tir_var_node *v = &ir->vars.at[vars[i]];
     if (!tir_uses_var(ir, predicate, vars[i]) || (v->extent && tir_is_const(ir, v->extent, 1))) continue;
     uint32_t of = 0;
-    for (uint32_t d = 0; d < rank; d++) of |= (uint32_t)tir_uses_var(ir, ranges[2 * d], vars[i]) << d;
+    for (uint32_t d = 0; d < rank; d++) of |= (uint32_t)moves_in(ir, ranges, d, vars[i]) << d;
     outside |= !of;
     dimensions |= of;
   }
@@ -293,12 +298,12 @@ static bool ties_dimensions(struct tir *ir, tir_expr predicate, const tir_expr *
          !tir_holds_at_end(ir, predicate, ranges, rank, vars, count, true);
 }
 
-/* The condition uses one of the relaxed variables that the region's place depends on. */
+/* The condition uses one of the relaxed variables that the region depends on. */
 static bool limits_region(struct tir *ir, tir_expr condition, const tir_expr *ranges, uint32_t rank,
                           const tir_var *vars, uint32_t count) {
   for (uint32_t i = 0; i < count && condition; i++)
     for (uint32_t d = 0; d < rank && tir_uses_var(ir, condition, vars[i]); d++)
-      if (tir_uses_var(ir, ranges[2 * d], vars[i])) return true;
+      if (moves_in(ir, ranges, d, vars[i])) return true;
   return false;
 }
 
