@@ -237,7 +237,7 @@ static bool stores_under_condition(struct tir *ir, tir_block block, tir_buffer b
     struct tir_stmt_node n = *tir_stmt_at(ir, s);
     bool stores = n.kind == TIR_STORE && stores_into(ir, s, buffer);
     if (stores && is_in_init(ir, s, block)) {
-      begun |= !is_sure(ir, block, s) || follows_reduction(ir, block, s);
+      begun |= !is_sure(ir, block, s) || follows_reduction(ir, block, s) || tir_updates_unbegun(ir, block);
       continue;
     }
     updated |= stores || (n.kind == TIR_BLOCK && tir_has_region_of(ir, tir_block_at(ir, s)->writes, buffer));

@@ -130,6 +130,19 @@ static bool starts_late(const struct reducing *loops, const struct tir_iter *ite
   return trend_of(&all, iter->binding) == FALLS;
 }
 
+/* A loop that reduces, and that the binding is a part of, does not start at zero: its digits do not take all their
+ * values with one another. */
+static bool starts_within(const struct reducing *loops, tir_expr binding) {
+  const struct tir *ir = loops->ir;
+  for (tir_stmt s = tir_stmt_at(ir, loops->block)->parent; s && !tir_is(ir, s, TIR_BLOCK);
+       s = tir_stmt_at(ir, s)->parent) {
+    if (!tir_is(ir, s, TIR_LOOP) || tir_is_const(ir, tir_as(ir, s, TIR_LOOP)->loop.min, 0)) continue;
+    tir_var v = tir_as(ir, s, TIR_LOOP)->loop.var;
+    if (tir_uses_var(ir, binding, v) && reduces(ir, loops, v)) return true;
+  }
+  return false;
+}
+
 /* A loop runs through a reduction and through another iteration too, of a reduction or not, and they are not digits of
  * it that take all their values with one another: for some values of the other, the reduction may not come to its
  * start. */
@@ -146,7 +159,8 @@ static bool shares_loop(struct tir *ir, tir_block block, const struct reducing *
     }
     if (ir->has_lets && tir_uses_let(ir, ir->iters.at[i].binding))
       return loops->mask != 0; /* it may follow those that reduce */
-    if (follows(loops, ir->iters.at[i].binding)) return !tir_is_affine_binding(ir, block, TIR_NONE);
+    if (follows(loops, ir->iters.at[i].binding))
+      return starts_within(loops, ir->iters.at[i].binding) || !tir_is_affine_binding(ir, block, TIR_NONE);
   }
   return false;
 }
