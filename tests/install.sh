@@ -7,7 +7,7 @@ build=$1 source=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "install.sh: $*" >&2; exit 1; }
-unset MSCHED_HELPER MSCHED_LUA_PATH MSCHED_PEAK_SECONDS
+unset MSCHED_HELPER MSCHED_LUA_PATH MSCHED_PEAK_SECONDS MSCHED_BENCH_SECONDS
 here=$work/moved
 export XDG_DATA_HOME="$work/data"
 

@@ -5,7 +5,7 @@ local ms = msched
 local cli, tools = ms.load "lua.cli.cli", ms.load "lua.bench.tools"
 local common, tune = ms.load "rules.common", ms.load "search.tune"
 
-local SECONDS = 0.5 -- of timing, each
+local SECONDS = tools.at_most(0.5) -- of timing, each
 local TOLERANCE = 1e-4 -- of probabilities
 local NEAR = 1.7 -- times as long as tuned: what counts as near
 

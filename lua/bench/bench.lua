@@ -37,7 +37,7 @@ end
 -- ---- bench gemm ------------------------------------------------------------------------------------------------
 
 local SHAPES = {{1024, 1024, 1024}, {512, 512, 512}, {768, 1000, 1152}}
-local SECONDS, DEVICE_SECONDS = 3, 1 -- of timing, each; a device runs nothing else
+local SECONDS, DEVICE_SECONDS = tools.at_most(3), tools.at_most(1) -- of timing, each; a device runs nothing else
 
 local function print_row(row, func, task)
   local function rate(seconds) return cli.rate_text(cli.work_of(func), seconds) end

@@ -3,7 +3,7 @@ local ms = msched
 local rates = ms.load "lua.cli.rates"
 local cli, tools, bench_row = ms.load "lua.cli.cli", ms.load "lua.bench.tools", ms.load "lua.bench.row"
 
-local SECONDS = 1 -- of timing, each
+local SECONDS = tools.at_most(1) -- of timing, each
 
 -- ---- Reports ---------------------------------------------------------------------------------------------------
 

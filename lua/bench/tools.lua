@@ -4,6 +4,10 @@ local cli, tune = ms.load "lua.cli.cli", ms.load "search.tune"
 
 local tools = {}
 
+-- Seconds that each of what is compared is timed: fewer where MSCHED_BENCH_SECONDS says so.
+local ASKED = tonumber(os.getenv "MSCHED_BENCH_SECONDS" or "")
+function tools.at_most(seconds) return ASKED and ASKED > 0 and math.min(ASKED, seconds) or seconds end
+
 -- Of no values it is 1.
 function tools.geometric_mean(values)
   local sum = 0
