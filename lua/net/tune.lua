@@ -115,12 +115,12 @@ end
 
 local LONG = 60 -- seconds of a run that has time
 
--- What layouts are chosen by (lua/net/layout_costs.lua): the store, and with time the analytical model's estimates of
--- all that may pay; nil: nothing but options decides in such runs.
+-- What layouts are chosen by (lua/net/layout_costs.lua): the store; with time, where a run asks for layouts by cost,
+-- the analytical model's estimates of all that may pay, which are rough; nil: nothing but options decides in such runs.
 function tune.costs(options, store)
   if options.deterministic or options.simulate or options.fleet then return nil end
-  return setmetatable({store = store, further = not options.no_tune and (options.seconds or LONG) >= LONG},
-                      {__index = options})
+  local further = options.layout == "auto" and not options.no_tune and (options.seconds or LONG) >= LONG
+  return setmetatable({store = store, further = further}, {__index = options})
 end
 
 -- The plan as tune.plan gives it, with the store open.
