@@ -302,7 +302,7 @@ int cli_run(const struct cli_command *self, int argc, char **argv) {
   if (is_network(self, argc, argv)) return cli_lua(self, argc, argv);
   struct options o = {.seed = 1, .steps = MOST_STEPS};
   struct cli_list files = {0}, rest = {0}, dims = {0}, weights = {0}, of_networks = {0};
-  const char *folder = NULL, *store = NULL;
+  const char *folder = NULL, *store = NULL, *layout = NULL;
   const struct cli_place places[] = {
       {.key = "json", .flag = &o.json},       {.key = "seed", .whole = &o.seed},
       {.key = "steps", .whole = &o.steps},    {.key = "trace", .text = &o.trace},
@@ -312,16 +312,17 @@ int cli_run(const struct cli_command *self, int argc, char **argv) {
       {.key = "input", .list = &of_networks}, {.key = "passes", .list = &of_networks},
       {.key = "output", .text = &folder},     {.key = "db", .text = &store},
       {.key = "weights", .list = &weights},   {.key = "constant", .list = &of_networks},
+      {.key = "layout", .text = &layout},
   };
   int count;
   if (!cli_parse(self, argc, argv, places, sizeof places / sizeof *places, &count)) return CLI_USAGE;
-  bool asks_network = of_networks.count || folder || store;
+  bool asks_network = of_networks.count || folder || store || layout;
   free(of_networks.at);
   if (count != 1) return free(rest.at), free(dims.at), free(weights.at), cli_wrong_usage(self, "give one file");
   if (asks_network)
     return free(rest.at), free(dims.at), free(weights.at),
-           cli_wrong_usage(self,
-                           "--shape, --constant, --input, --passes, --output and --db are for networks, FILE.onnx");
+           cli_wrong_usage(
+               self, "--shape, --constant, --input, --passes, --layout, --output and --db are for networks, FILE.onnx");
   if (!o.steps || o.steps > INT64_MAX)
     return free(rest.at), free(dims.at), free(weights.at), cli_wrong_usage(self, "--steps takes a number from 1 on");
   ms_error err = {.instruction = -1};
