@@ -77,7 +77,7 @@ struct jit_kernel *jit_load_on(const struct jit_code *code, struct jit_device *d
   return NULL;
 }
 
-static struct jit_kernel *load(const struct jit_code *code, bool perturbed, ms_error *err) {
+static struct jit_kernel *load_code(const struct jit_code *code, bool perturbed, ms_error *err) {
   struct jit_device *device;
   if (!jit_target_runs_here(&code->target, err) || !jit_backend_of(&code->target)->open(&code->target, 0, &device, err))
     return NULL;
@@ -86,11 +86,11 @@ static struct jit_kernel *load(const struct jit_code *code, bool perturbed, ms_e
 
 struct jit_kernel *jit_load(const struct jit_code *code, ms_error *err) {
   assert(code);
-  return load(code, false, err);
+  return load_code(code, false, err);
 }
 struct jit_kernel *jit_load_perturbed(const struct jit_code *code, ms_error *err) {
   assert(code);
-  return load(code, true, err);
+  return load_code(code, true, err);
 }
 
 void jit_kernel_free(struct jit_kernel *kernel) {

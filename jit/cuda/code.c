@@ -105,7 +105,7 @@ static bool assemble(struct jit_code *code, ms_error *err) {
   return true;
 }
 
-static bool load(const struct jit_code *code, struct jit_kernel *kernel, ms_error *err) {
+static bool cuda_load_code(const struct jit_code *code, struct jit_kernel *kernel, ms_error *err) {
   size_t bytes;
   const void *object = jit_code_object(code, &bytes);
   if (code->is_assembled) return cuda_load(object, bytes, kernel, err);
@@ -231,7 +231,7 @@ const struct jit_backend cuda_backend = {.kind = "cuda",
                                          .prepare = cuda_prepare,
                                          .memory = &cuda_memory,
                                          .checks = &cuda_checks,
-                                         .load = load,
+                                         .load = cuda_load_code,
                                          .unload = cuda_unload,
                                          .run = cuda_run,
                                          .sample = cuda_sample,

@@ -106,7 +106,7 @@ static bool find_pack(LLVMOrcLLJITRef orc, const struct jit_code *code, struct j
   return true;
 }
 
-static bool load(const struct jit_code *code, bool perturbed, struct jit_kernel *kernel, ms_error *err) {
+static bool llvm_load_code(const struct jit_code *code, bool perturbed, struct jit_kernel *kernel, ms_error *err) {
   if (is_parallel(code) && !have_threads(code->target.cores, err)) return false;
   if (!jit_start_llvm(err)) return false;
   (void)omp_get_max_threads(); /* vendors' libraries look for libgomp here: the linker must not leave it out */
@@ -129,10 +129,10 @@ static bool load(const struct jit_code *code, bool perturbed, struct jit_kernel 
 }
 
 static bool load_plain(const struct jit_code *code, struct jit_kernel *kernel, ms_error *err) {
-  return load(code, false, kernel, err);
+  return llvm_load_code(code, false, kernel, err);
 }
 static bool load_perturbed(const struct jit_code *code, struct jit_kernel *kernel, ms_error *err) {
-  return load(code, true, kernel, err);
+  return llvm_load_code(code, true, kernel, err);
 }
 
 static void unload(struct jit_kernel *kernel) { LLVMConsumeError(LLVMOrcDisposeLLJIT(kernel->loaded)); }

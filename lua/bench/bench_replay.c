@@ -55,7 +55,7 @@ static void unload(struct bench *b) {
 }
 
 /* workloads/NAME.py and TARGET/NAME.jsonl in the directory. */
-static bool load(struct bench *b, const char *directory, const char *sketches, ms_error *err) {
+static bool load_traces(struct bench *b, const char *directory, const char *sketches, ms_error *err) {
   char path[4096];
   assert(strchr(sketches, '/') && "a target and a name");
   *b = (struct bench){0};
@@ -193,7 +193,7 @@ static bool bench_workload(const char *name, const struct options *o, ms_error *
   char sketches[256];
   snprintf(sketches, sizeof sketches, strchr(name, '/') ? "%s" : "llvm/%s", name);
   if (o->profile) sch->profile = &profile;
-  bool done = load(&b, o->data, sketches, err);
+  bool done = load_traces(&b, o->data, sketches, err);
   uint64_t start = vm_ticks();
   done = done && measure(&b, sch, o, &r, err);
   profile.total = vm_ticks() - start;

@@ -31,7 +31,7 @@ static struct bound_function *function_of(lua_State *L, int kernel) {
 
 /* Loads the kernel, if it is not; on a GPU that is when NVRTC compiles it. Refuses where this machine does not run
  * it. */
-static bool load(struct bound_kernel *k, ms_error *err) {
+static bool load_kernel(struct bound_kernel *k, ms_error *err) {
   if (!k->kernel && jit_target_runs_here(&k->target, err)) k->kernel = jit_load(k->code, err);
   return k->kernel != NULL;
 }
@@ -61,7 +61,7 @@ static int build(lua_State *L) {
   if (!jit_target_parse(target, &k->target, &err)) return bind_raise(L, &err);
   k->code = jit_compile(f->ir, f->func, &k->target, &k->options, &err);
   bool ok = k->code != NULL;
-  if (ok && bind_option_bool(L, 2, "load", true) && jit_target_runs_here(&k->target, NULL)) ok = load(k, &err);
+  if (ok && bind_option_bool(L, 2, "load", true) && jit_target_runs_here(&k->target, NULL)) ok = load_kernel(k, &err);
   if (!ok) return bind_raise(L, &err);
   return 1;
 }
@@ -153,7 +153,7 @@ void bind_step(lua_State *L, int kernel, struct jit_step *out, struct tir_arg ar
   const struct bound_function *f = function_of(L, kernel);
   read_arguments(L, f, kernel + 1, args);
   ms_error err = {.instruction = -1};
-  if (!load(k, &err)) bind_raise(L, &err);
+  if (!load_kernel(k, &err)) bind_raise(L, &err);
   *out = (struct jit_step){.kernel = k->kernel, .ir = f->ir, .func = f->func, .args = args};
 }
 
@@ -164,7 +164,7 @@ struct jit_call *bind_call(lua_State *L, int kernel, int at) {
   read_arguments(L, f, at, args);
   const volatile int *stop = bind_stop(L);
   ms_error err = {.instruction = -1};
-  if (!load(k, &err)) bind_raise(L, &err);
+  if (!load_kernel(k, &err)) bind_raise(L, &err);
   struct jit_call *made = jit_call_new(k->kernel, f->ir, f->func, args, &err);
   if (!made) bind_raise(L, &err);
   jit_call_stop_at(made, stop);
@@ -213,7 +213,7 @@ static int check_real(lua_State *L) {
   ms_error err = {.instruction = -1};
   uint64_t seed = (uint64_t)luaL_optinteger(L, 3, 1);
   const volatile int *stop = bind_stop(L);
-  if (!load(k, &err)) return bind_raise(L, &err);
+  if (!load_kernel(k, &err)) return bind_raise(L, &err);
   int got = jit_expect(f->ir, f->func, &k->target, JIT_REAL, seed, stop, &expected, &err);
   if (got < 0 && err.code == MS_RUN_STOPPED) return bind_raise(L, &err);
   lua_pushboolean(L, got > 0);
@@ -237,7 +237,7 @@ static int check_timing(lua_State *L) {
   ms_error err = {.instruction = -1};
   struct tir_arguments args;
   bool here = jit_target_runs_here(&k->target, NULL);
-  if (here && !load(k, &err)) return bind_raise(L, &err);
+  if (here && !load_kernel(k, &err)) return bind_raise(L, &err);
   lua_pushboolean(L, here);
   if (!here) return 1;
   const volatile int *stop = bind_stop(L);

@@ -313,7 +313,7 @@ void interp_emit_after_store(struct compiler *c, enum op op, operand value, oper
   if (!c->failed) c->program->code.at[at].rank = (uint8_t)rank;
 }
 
-static operand load(struct compiler *c, const struct tir_expr_node *n, int lane) {
+static operand compile_load(struct compiler *c, const struct tir_expr_node *n, int lane) {
   assert(n->kind == TIR_LOAD);
   const struct tir_buffer_node *buffer = tir_buffer_at(c->ir, n->ref);
   char text[24];
@@ -405,7 +405,7 @@ static operand compile(struct compiler *c, tir_expr e, int lane) {
   case TIR_LET: return let(c, n, lane);
   case TIR_RAMP: return ramp(c, n, lane);
   case TIR_BROADCAST: return interp_expr(c, n->a, lane % tir_type_lanes(tir_type_of(c->ir, n->a)));
-  case TIR_LOAD: return load(c, n, lane);
+  case TIR_LOAD: return compile_load(c, n, lane);
   case TIR_CALL: return interp_call(c, e, lane);
   default: break;
   }

@@ -65,8 +65,8 @@ bool interp_do_wgmma_fill(struct tir_extern_call *call, void *data) {
 }
 
 /* A part of a matrix, as floats; nobody may write it until the product is waited for. */
-static bool load(struct tir_extern_call *call, uint32_t arg, int64_t rows, int64_t columns, int64_t row, int64_t column,
-                 double *out) {
+static bool load_of_group(struct tir_extern_call *call, uint32_t arg, int64_t rows, int64_t columns, int64_t row,
+                          int64_t column, double *out) {
   struct tir_value v;
   for (int64_t i = 0; i < rows; i++)
     for (int64_t j = 0; j < columns; j++) {
@@ -83,7 +83,7 @@ static bool multiply(struct tir_extern_call *call, struct place of, const double
   double b[TIR_WGMMA_DEPTH * TIR_WGMMA_MOST_COLUMNS];
   int64_t n = whole(call, 2), stride = whole(call, arg + 1);
   struct tir_value sum;
-  if (!load(call, arg, TIR_WGMMA_DEPTH, n, by_columns ? 1 : stride, by_columns ? stride : 1, b)) return false;
+  if (!load_of_group(call, arg, TIR_WGMMA_DEPTH, n, by_columns ? 1 : stride, by_columns ? stride : 1, b)) return false;
   for (int64_t i = 0; i < TIR_WGMMA_ROWS; i++)
     for (int64_t j = 0; j < n; j++) {
       int64_t at = element_at(of, i, j);
@@ -118,7 +118,8 @@ bool interp_do_wgmma_mma(struct tir_extern_call *call, void *data) {
   if (!fragment(call, 8, MAY_BEGIN, &of) || !read_layout(call, &by_columns)) return false;
   if (interp_call_lane(call) > 0) return true;
   begin(call, 0);
-  return load(call, 3, TIR_WGMMA_ROWS, TIR_WGMMA_DEPTH, whole(call, 4), 1, a) && multiply(call, of, a, 5, by_columns);
+  return load_of_group(call, 3, TIR_WGMMA_ROWS, TIR_WGMMA_DEPTH, whole(call, 4), 1, a) &&
+         multiply(call, of, a, 5, by_columns);
 }
 
 /* (c, index, n, a, index, b, stride, layout of b) */

@@ -40,7 +40,8 @@ static int64_t index_of(const struct matrix *m, int64_t i, int64_t j) {
   return add(m->base, add(mul(i, m->row), mul(j, m->column)));
 }
 
-static bool load(struct tir_extern_call *call, const struct matrix *m, int64_t i, int64_t j, struct tir_value *out) {
+static bool load_of_matrix(struct tir_extern_call *call, const struct matrix *m, int64_t i, int64_t j,
+                           struct tir_value *out) {
   return tir_call_load(call, m->arg, index_of(m, i, j), out);
 }
 
@@ -53,7 +54,7 @@ static bool copy(struct tir_extern_call *call, const struct matrix *from, const 
   struct tir_value v;
   for (int i = 0; i < rows; i++)
     for (int j = 0; j < columns; j++)
-      if (!load(call, from, i, j, &v) || !store(call, to, i, j, v)) return false;
+      if (!load_of_matrix(call, from, i, j, &v) || !store(call, to, i, j, v)) return false;
   return true;
 }
 
@@ -63,9 +64,9 @@ static bool multiply(struct tir_extern_call *call, const struct matrix *a, const
   struct tir_value x, y, sum;
   for (int i = 0; i < shape[0]; i++)
     for (int j = 0; j < shape[1]; j++) {
-      if (!load(call, c, i, j, &sum)) return false;
+      if (!load_of_matrix(call, c, i, j, &sum)) return false;
       for (int k = 0; k < shape[2]; k++) {
-        if (!load(call, a, i, k, &x) || !load(call, b, k, j, &y)) return false;
+        if (!load_of_matrix(call, a, i, k, &x) || !load_of_matrix(call, b, k, j, &y)) return false;
         sum.integer = add(sum.integer, mul(x.integer, y.integer));
         sum.real += x.real * y.real;
       }
@@ -198,7 +199,8 @@ bool interp_do_mma_lane_get(struct tir_extern_call *call, void *data) {
   int row, column;
   (void)data;
   if (tir_call_count(call) != 3) return tir_call_fail(call, "a fragment and the number of a register are expected");
-  if (!element_of(call, whole(call, 2), &tile, &row, &column) || !load(call, &tile, row, column, &v)) return false;
+  if (!element_of(call, whole(call, 2), &tile, &row, &column) || !load_of_matrix(call, &tile, row, column, &v))
+    return false;
   tir_call_return(call, v);
   return true;
 }
@@ -276,7 +278,7 @@ bool interp_do_mma_load(struct tir_extern_call *call, void *data) {
   struct tir_value v;
   for (int i = 0; i < t.rows; i++)
     for (int j = 0; j < t.columns; j++) {
-      if (!load(call, &from, i, j, &v)) return false;
+      if (!load_of_matrix(call, &from, i, j, &v)) return false;
       if (tir_type_is_float(t.type) && tir_type_bits(t.type) == 32) v.real = interp_to_tf32(v.real);
       if (!store(call, &to, i, j, v)) return false;
     }
@@ -312,7 +314,7 @@ bool interp_do_mma_get(struct tir_extern_call *call, void *data) {
   struct tir_value v;
   (void)data;
   if (tir_call_count(call) != 3) return tir_call_fail(call, "a fragment and the number of an element are expected");
-  if (!held_at(call, whole(call, 2), &of, &p) || !load(call, &of, p.row, p.column, &v)) return false;
+  if (!held_at(call, whole(call, 2), &of, &p) || !load_of_matrix(call, &of, p.row, p.column, &v)) return false;
   tir_call_return(call, v);
   return true;
 }

@@ -5,13 +5,13 @@
  * Forward:  nothing dies. */
 #include "tir/analysis/analysis.h"
 
-static bool check(const struct tir *ir, tir_stmt target, ms_error *err) {
+static bool check_add_unit_loop(const struct tir *ir, tir_stmt target, ms_error *err) {
   if (tir_is(ir, target, TIR_LOOP) || tir_parent_block(ir, target)) return true;
   return tir_refuse(ir, err, MS_ROOT_BLOCK, target, "a loop cannot stand around the root block `%s`",
                     tir_block_name(ir, target));
 }
 
-static tir_loop edit(struct tir *ir, tir_stmt target) {
+static tir_loop edit_add_unit_loop(struct tir *ir, tir_stmt target) {
   tir_expr zero = tir_int(ir, TIR_T_I32, 0), one = tir_int(ir, TIR_T_I32, 1);
   tir_var u = tir_new_var(ir, TIR_VAR_LOOP, tir_name_of(ir, "u"), TIR_T_I32, zero, one);
   tir_loop loop = tir_new_loop(ir, u, zero, one, TIR_SERIAL);
@@ -20,7 +20,7 @@ static tir_loop edit(struct tir *ir, tir_stmt target) {
 }
 
 bool tir_add_unit_loop(struct tir *ir, tir_stmt target, tir_loop *out, ms_error *err) {
-  if (!check(ir, target, err)) return false;
-  *out = edit(ir, target);
+  if (!check_add_unit_loop(ir, target, err)) return false;
+  *out = edit_add_unit_loop(ir, target);
   return true;
 }

@@ -13,8 +13,8 @@
 
 #include <string.h>
 
-static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, bool write, const struct tir_index_map *map,
-                  ms_error *err) {
+static bool check_annotate_buffer_access(struct tir *ir, tir_block block, uint32_t buffer_index, bool write,
+                                         const struct tir_index_map *map, ms_error *err) {
   const struct tir_block_record *r = tir_block_at(ir, block);
   struct tir_span span = write ? r->writes : r->reads;
   tir_block scope;
@@ -86,7 +86,8 @@ static void note_region(struct tir *ir, tir_block block, const char *key, uint32
   tir_stmt_at(ir, block)->annotations = span;
 }
 
-static void edit(struct tir *ir, tir_block block, uint32_t buffer_index, bool write, struct tir_region region) {
+static void edit_annotate_buffer_access(struct tir *ir, tir_block block, uint32_t buffer_index, bool write,
+                                        struct tir_region region) {
   struct tir_span span = tir_regions(ir, block, write);
   uint32_t first = tir_grow_regions(ir, span.count);
   memcpy(ir->regions.at + first, ir->regions.at + span.first, span.count * sizeof region);
@@ -100,10 +101,10 @@ bool tir_annotate_buffer_access(struct tir *ir, tir_block block, uint32_t buffer
                                 const struct tir_index_map *map, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
   struct tir_mark mark = tir_mark(ir);
-  if (!check(ir, block, buffer_index, write, map, err)) return false;
+  if (!check_annotate_buffer_access(ir, block, buffer_index, write, map, err)) return false;
   uint32_t at = (tir_regions(ir, block, write)).first + buffer_index;
   struct tir_region region = region_of_map(ir, block, ir->regions.at[at].buffer, map);
   if (!tir_rewind_unless(ir, &mark, check_cover(ir, block, at, write, region, err))) return false;
-  edit(ir, block, buffer_index, write, region);
+  edit_annotate_buffer_access(ir, block, buffer_index, write, region);
   return true;
 }

@@ -25,7 +25,7 @@ struct computation {
   tir_expr e;
   uint32_t times, size;
 };
-struct plan {
+struct cache_index_plan {
   tir_block block, scope;
   tir_stmt before;
   int threshold;
@@ -84,7 +84,7 @@ static bool same_value(struct tir *ir, tir_expr a, tir_expr b) {
          (tir_type_is_int(tir_type_of(ir, a)) && !(tir_at(ir, a)->flags & TIR_HAS_CALL) && tir_prove_equal(ir, a, b));
 }
 
-static bool meet(struct tir *ir, struct plan *plan, tir_expr e, uint32_t times) {
+static bool meet(struct tir *ir, struct cache_index_plan *plan, tir_expr e, uint32_t times) {
   for (uint32_t i = 0; i < plan->met_count; i++)
     if (same_value(ir, plan->met[i].e, e)) return plan->met[i].times += times, true;
   if (plan->met_count == MOST_COMPUTATIONS) return false;
@@ -93,7 +93,7 @@ static bool meet(struct tir *ir, struct plan *plan, tir_expr e, uint32_t times) 
 }
 
 /* Meets the largest computations in what is below `e`, or in `e` itself. */
-static bool meet_below(struct tir *ir, struct plan *plan, tir_expr e, uint32_t times, bool itself) {
+static bool meet_below(struct tir *ir, struct cache_index_plan *plan, tir_expr e, uint32_t times, bool itself) {
   if (!e) return true;
   if (++plan->nodes > MOST_NODES) return false;
   if (itself && is_computation(ir, e)) return meet(ir, plan, e, times);
@@ -107,7 +107,7 @@ static bool meet_below(struct tir *ir, struct plan *plan, tir_expr e, uint32_t t
 }
 
 /* Chooses the computations met often enough, in the order in which the value has them, parts before wholes. */
-static bool choose(struct tir *ir, struct plan *plan, tir_expr e, uint32_t first) {
+static bool choose(struct tir *ir, struct cache_index_plan *plan, tir_expr e, uint32_t first) {
   if (!e || tir_at(ir, e)->kind <= TIR_DATA) return true;
   struct tir_expr_node n = *tir_at(ir, e);
   for (uint32_t i = 0; i < n.count; i++)
@@ -125,7 +125,7 @@ static bool choose(struct tir *ir, struct plan *plan, tir_expr e, uint32_t first
   return true;
 }
 
-static bool look_at_store(struct tir *ir, struct plan *plan, tir_stmt s) {
+static bool look_at_store(struct tir *ir, struct cache_index_plan *plan, tir_stmt s) {
   struct tir_stmt_node n = *tir_stmt_at(ir, s);
   plan->met_count = plan->nodes = 0;
   if (!meet_below(ir, plan, n.store.value, 1, true)) return false;
@@ -137,7 +137,7 @@ static bool look_at_store(struct tir *ir, struct plan *plan, tir_stmt s) {
   return choose(ir, plan, n.store.value, plan->chosen_count);
 }
 
-static void sort_by_size(const struct tir *ir, struct plan *plan) {
+static void sort_by_size(const struct tir *ir, struct cache_index_plan *plan) {
   for (uint32_t i = 1; i < plan->chosen_count; i++) {
     tir_expr e = plan->chosen[i];
     uint32_t size = size_of(ir, e), j = i;
@@ -166,14 +166,14 @@ static bool add_var(void *data, tir_expr e) {
   return true;
 }
 
-static bool is_loop_around(const struct tir *ir, const struct plan *plan, tir_var v) {
+static bool is_loop_around(const struct tir *ir, const struct cache_index_plan *plan, tir_var v) {
   for (tir_stmt s = plan->block; s != plan->scope; s = tir_stmt_at(ir, s)->parent)
     if (tir_is(ir, s, TIR_LOOP) && tir_as(ir, s, TIR_LOOP)->loop.var == v) return true;
   return false;
 }
 
 /* Adds the loops on which the ranges of the loops in `found` depend: copies of these stand in copies of those. */
-static void add_loops_of_ranges(const struct tir *ir, const struct plan *plan, struct vars *found) {
+static void add_loops_of_ranges(const struct tir *ir, const struct cache_index_plan *plan, struct vars *found) {
   for (uint32_t i = 0; i < found->count; i++) { /* grows */
     struct vars below = {.ir = ir};
     if (!is_loop_around(ir, plan, found->at[i])) continue;
@@ -186,7 +186,7 @@ static void add_loops_of_ranges(const struct tir *ir, const struct plan *plan, s
 }
 
 /* Adds the loops in a binding, outermost first. */
-static void add_loops(const struct tir *ir, const struct plan *plan, tir_expr binding, struct vars *loops) {
+static void add_loops(const struct tir *ir, const struct cache_index_plan *plan, tir_expr binding, struct vars *loops) {
   struct vars found = {.ir = ir};
   tir_walk_expr(ir, binding, add_var, &found);
   add_loops_of_ranges(ir, plan, &found);
@@ -200,7 +200,7 @@ static void add_loops(const struct tir *ir, const struct plan *plan, tir_expr bi
 }
 
 /* The block's iterations in a computation, and the loops that these are bound to. */
-static bool find_vars(const struct tir *ir, const struct plan *plan, tir_expr e, struct vars *iters,
+static bool find_vars(const struct tir *ir, const struct cache_index_plan *plan, tir_expr e, struct vars *iters,
                       struct vars *loops) {
   *iters = *loops = (struct vars){.ir = ir};
   tir_walk_expr(ir, e, add_var, iters);
@@ -228,7 +228,8 @@ static bool may_be_negative(const struct tir *ir, const struct vars *iters) {
 }
 
 /* Where ranges of the loops depend on others of them, it may be unknown how far a binding reaches. */
-static bool find_ends(struct tir *ir, const struct plan *plan, const struct vars *iters, const struct vars *loops) {
+static bool find_ends(struct tir *ir, const struct cache_index_plan *plan, const struct vars *iters,
+                      const struct vars *loops) {
   for (uint32_t i = 0; i < iters->count; i++) {
     tir_expr end = end_of(ir, tir_binding_of(ir, plan->block, iters->at[i]), loops);
     if (!end || tir_uses_any_var(ir, end, loops->at, loops->count)) return false;
@@ -236,7 +237,7 @@ static bool find_ends(struct tir *ir, const struct plan *plan, const struct vars
   return true;
 }
 
-static bool check_chosen(struct tir *ir, const struct plan *plan, ms_error *err) {
+static bool check_chosen(struct tir *ir, const struct cache_index_plan *plan, ms_error *err) {
   for (uint32_t i = 0; i < plan->chosen_count; i++) {
     struct vars iters, loops;
     if (!find_vars(ir, plan, plan->chosen[i], &iters, &loops))
@@ -255,8 +256,8 @@ static bool check_chosen(struct tir *ir, const struct plan *plan, ms_error *err)
   return true;
 }
 
-static bool check(struct tir *ir, tir_block block, const char *storage, int threshold, struct plan *plan,
-                  ms_error *err) {
+static bool check_cache_index(struct tir *ir, tir_block block, const char *storage, int threshold,
+                              struct cache_index_plan *plan, ms_error *err) {
   plan->block = block;
   plan->threshold = threshold;
   if (!tir_find_scope(ir, block, &plan->scope, err)) return false;
@@ -282,8 +283,8 @@ static tir_expr domain_of(struct tir *ir, const struct vars *loops, uint32_t i, 
 }
 
 /* That bindings are no less than 0, where they may be: the block itself is kept from that by its predicate. */
-static tir_expr limits_of(struct tir *ir, const struct plan *plan, const struct vars *iters, const struct vars *loops,
-                          const tir_expr *bindings) {
+static tir_expr limits_of(struct tir *ir, const struct cache_index_plan *plan, const struct vars *iters,
+                          const struct vars *loops, const tir_expr *bindings) {
   tir_expr all = TIR_NONE;
   for (uint32_t i = 0; i < iters->count; i++) {
     tir_expr least = tir_relax(ir, tir_binding_of(ir, plan->block, iters->at[i]), loops->at, loops->count).min;
@@ -294,7 +295,7 @@ static tir_expr limits_of(struct tir *ir, const struct plan *plan, const struct 
   return all;
 }
 
-static tir_buffer make_buffer(struct tir *ir, const struct plan *plan, uint32_t n, const struct vars *iters,
+static tir_buffer make_buffer(struct tir *ir, const struct cache_index_plan *plan, uint32_t n, const struct vars *iters,
                               const struct vars *loops, const char *storage) {
   tir_expr shape[MOST_VARS];
   for (uint32_t i = 0; i < iters->count; i++)
@@ -310,7 +311,7 @@ static tir_buffer make_buffer(struct tir *ir, const struct plan *plan, uint32_t 
 }
 
 /* The block that computes one: detached, loops around it. */
-static tir_block make_stage(struct tir *ir, const struct plan *plan, uint32_t n, tir_buffer buffer,
+static tir_block make_stage(struct tir *ir, const struct cache_index_plan *plan, uint32_t n, tir_buffer buffer,
                             const struct vars *iters, const struct vars *loops, tir_stmt *nest) {
   tir_var made[MOST_VARS];
   struct tir_iter bound[MOST_VARS];
@@ -390,7 +391,7 @@ static tir_expr replace_in(struct tir *ir, void *context, tir_expr e) {
   return rebuild(ir, r, e);
 }
 
-static void load_instead(struct tir *ir, const struct plan *plan, const struct replacement *r) {
+static void load_instead(struct tir *ir, const struct cache_index_plan *plan, const struct replacement *r) {
   for (tir_stmt s = tir_next(ir, plan->block, plan->block); s; s = tir_next_in_scope(ir, s, plan->block)) {
     if (tir_is(ir, s, TIR_STORE)) {
       struct tir_stmt_node n = *tir_stmt_at(ir, s);
@@ -403,7 +404,7 @@ static void load_instead(struct tir *ir, const struct plan *plan, const struct r
   }
 }
 
-static void edit(struct tir *ir, const struct plan *plan, const char *storage, tir_block *out) {
+static void edit_cache_index(struct tir *ir, const struct cache_index_plan *plan, const char *storage, tir_block *out) {
   for (uint32_t n = 0; n < plan->chosen_count; n++) {
     struct vars iters, loops;
     tir_stmt nest;
@@ -423,13 +424,13 @@ static void edit(struct tir *ir, const struct plan *plan, const char *storage, t
 bool tir_cache_index(struct tir *ir, tir_block block, const char *storage, int threshold, tir_block *out, uint32_t most,
                      uint32_t *count, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
-  struct plan plan = {0};
+  struct cache_index_plan plan = {0};
   struct tir_mark mark = tir_mark(ir);
-  bool accepted = check(ir, block, storage, threshold, &plan, err);
+  bool accepted = check_cache_index(ir, block, storage, threshold, &plan, err);
   if (accepted && plan.chosen_count > most)
     accepted = tir_refuse(ir, err, MS_TOO_LARGE, block, "%u computations are to be cached", plan.chosen_count);
   if (!tir_rewind_unless(ir, &mark, accepted)) return false;
   *count = plan.chosen_count;
-  edit(ir, &plan, storage, out);
+  edit_cache_index(ir, &plan, storage, out);
   return true;
 }

@@ -11,12 +11,12 @@
  * Forward:  nothing dies. */
 #include "cache_stage.h"
 
-struct plan {
+struct cache_inplace_plan {
   tir_block block;
   struct tir_cache_plan in, out; /* the copy there, and back */
 };
 
-static bool check_matches(struct tir *ir, const struct plan *plan, ms_error *err) {
+static bool check_matches(struct tir *ir, const struct cache_inplace_plan *plan, ms_error *err) {
   for (tir_stmt s = plan->block; s; s = tir_next(ir, s, plan->block))
     if (tir_is(ir, s, TIR_BLOCK) && !tir_check_cache_matches(ir, &plan->in, s, err)) return false;
   return true;
@@ -32,15 +32,15 @@ static bool covers(struct tir *ir, const struct tir_cache_plan *all, const struc
 }
 
 /* A copy of the region goes back whole: a scope that is no root declares what it writes, and not what it reads. */
-static bool check_declared(struct tir *ir, const struct plan *plan, ms_error *err) {
+static bool check_declared(struct tir *ir, const struct cache_inplace_plan *plan, ms_error *err) {
   if (!plan->in.compact || !tir_parent_block(ir, plan->in.scope) || covers(ir, &plan->out, &plan->in)) return true;
   return tir_refuse(ir, err, MS_NOT_IN_PLACE, plan->block,
                     "block `%s` reads more of `%s` than it writes, and all of that would be copied back",
                     tir_block_name(ir, plan->block), tir_buffer_name(ir, plan->in.buffer));
 }
 
-static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const char *storage, struct plan *plan,
-                  ms_error *err) {
+static bool check_cache_inplace(struct tir *ir, tir_block block, uint32_t buffer_index, const char *storage,
+                                struct cache_inplace_plan *plan, ms_error *err) {
   plan->block = block;
   if (!tir_check_cached_buffer(ir, block, buffer_index, false, storage, &plan->in, err)) return false;
   struct tir_span reads = tir_block_at(ir, block)->reads, writes = tir_block_at(ir, block)->writes;
@@ -71,7 +71,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
 }
 
 /* The copy back goes through the same cache, which may begin where what is read does. */
-static tir_block make_stage_back(struct tir *ir, const struct plan *plan, tir_buffer cache) {
+static tir_block make_stage_back(struct tir *ir, const struct cache_inplace_plan *plan, tir_buffer cache) {
   const struct tir_cache_plan *region = plan->in.compact ? &plan->in : &plan->out;
   tir_block back = tir_make_cache_stage(ir, region, cache, true);
   tir_stmt nest = tir_stmt_at(ir, plan->block)->prev;
@@ -80,7 +80,7 @@ static tir_block make_stage_back(struct tir *ir, const struct plan *plan, tir_bu
   return back;
 }
 
-static void edit(struct tir *ir, const struct plan *plan, tir_block out[2]) {
+static void edit_cache_inplace(struct tir *ir, const struct cache_inplace_plan *plan, tir_block out[2]) {
   tir_buffer cache = tir_make_cache(ir, &plan->in);
   for (tir_stmt s = plan->block; s; s = tir_next(ir, s, plan->block))
     if (tir_is(ir, s, TIR_BLOCK)) tir_redirect_to_cache(ir, &plan->in, cache, s);
@@ -92,9 +92,10 @@ static void edit(struct tir *ir, const struct plan *plan, tir_block out[2]) {
 bool tir_cache_inplace(struct tir *ir, tir_block block, uint32_t read_buffer_index, const char *storage,
                        tir_block out[2], ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
-  struct plan plan = {0};
+  struct cache_inplace_plan plan = {0};
   struct tir_mark mark = tir_mark(ir);
-  if (!tir_rewind_unless(ir, &mark, check(ir, block, read_buffer_index, storage, &plan, err))) return false;
-  edit(ir, &plan, out);
+  if (!tir_rewind_unless(ir, &mark, check_cache_inplace(ir, block, read_buffer_index, storage, &plan, err)))
+    return false;
+  edit_cache_inplace(ir, &plan, out);
   return true;
 }

@@ -12,7 +12,7 @@
 #include "cache_stage.h"
 #include "tir/analysis/loads.h"
 
-struct plan {
+struct cache_read_plan {
   struct tir_cache_plan cache;
   tir_block writer; /* TIR_NONE: the buffer is an input of the scope */
   const tir_block *consumers;
@@ -20,7 +20,7 @@ struct plan {
 };
 
 /* The first of the consumers given. The writer itself keeps the buffer, and blocks of other scopes are not asked. */
-static bool find_first_given(struct tir *ir, const struct plan *plan, tir_block *first, ms_error *err) {
+static bool find_first_given(struct tir *ir, const struct cache_read_plan *plan, tir_block *first, ms_error *err) {
   *first = TIR_NONE;
   for (uint32_t i = 0; i < plan->count; i++) {
     tir_block b = plan->consumers[i];
@@ -33,7 +33,7 @@ static bool find_first_given(struct tir *ir, const struct plan *plan, tir_block 
                     tir_block_name(ir, wrong), tir_block_name(ir, plan->writer));
 }
 
-static bool plan_written(struct tir *ir, struct plan *plan, ms_error *err) {
+static bool plan_written(struct tir *ir, struct cache_read_plan *plan, ms_error *err) {
   tir_block first = TIR_NONE;
   if (plan->count && !find_first_given(ir, plan, &first, err)) return false;
   if (!plan->count) first = tir_first_reader(ir, plan->cache.scope, plan->writer, NULL, 0);
@@ -80,7 +80,7 @@ static void cut_to_declared(struct tir *ir, struct tir_cache_plan *cache, const 
 }
 
 /* A condition inside the only block that reads the input narrows what is copied. */
-static void plan_input(struct tir *ir, struct plan *plan, tir_block block) {
+static void plan_input(struct tir *ir, struct cache_read_plan *plan, tir_block block) {
   struct tir_cache_plan *cache = &plan->cache;
   cache->before = cache->first;
   cache->compact = true;
@@ -138,7 +138,7 @@ static bool check_cover(struct tir *ir, const struct tir_cache_plan *plan, ms_er
 
 /* What comes before the copy keeps the buffer; so does a block that writes it, with all in it: it reads what it wrote.
  */
-static bool is_redirected(const struct tir *ir, const struct plan *plan, tir_block block) {
+static bool is_redirected(const struct tir *ir, const struct cache_read_plan *plan, tir_block block) {
   tir_block scope = plan->cache.scope;
   if (!plan->cache.before || !tir_is_below(ir, block, scope)) return false;
   if (plan->count && !tir_is_cache_consumer(ir, block, plan->consumers, plan->count)) return false;
@@ -151,7 +151,7 @@ static bool is_redirected(const struct tir *ir, const struct plan *plan, tir_blo
 }
 
 /* What readers use of the cache is there, in its scope. */
-static bool check_redirected(struct tir *ir, const struct plan *plan, ms_error *err) {
+static bool check_redirected(struct tir *ir, const struct cache_read_plan *plan, ms_error *err) {
   for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->readers; u; u = ir->uses.at[u].next) {
     tir_block b = ir->uses.at[u].block;
     if (plan->writer && tir_scope_of(ir, b) == plan->cache.scope && is_redirected(ir, plan, b) &&
@@ -163,8 +163,8 @@ static bool check_redirected(struct tir *ir, const struct plan *plan, ms_error *
   return true;
 }
 
-static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope, struct plan *plan,
-                  ms_error *err) {
+static bool check_cache_read(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope,
+                             struct cache_read_plan *plan, ms_error *err) {
   if (!tir_check_cached_buffer(ir, block, buffer_index, false, scope, &plan->cache, err) ||
       !check_cover(ir, &plan->cache, err) || !tir_check_only_writer(ir, &plan->cache, &plan->writer, err))
     return false;
@@ -183,7 +183,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   return tir_settle_cached_region(ir, &plan->cache, plan->writer, err) && check_redirected(ir, plan, err);
 }
 
-static tir_block edit(struct tir *ir, const struct plan *plan) {
+static tir_block edit_cache_read(struct tir *ir, const struct cache_read_plan *plan) {
   tir_buffer cache = tir_make_cache(ir, &plan->cache);
   tir_block stage = tir_make_cache_stage(ir, &plan->cache, cache, false);
   for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->readers, next; u; u = next) {
@@ -197,9 +197,9 @@ static tir_block edit(struct tir *ir, const struct plan *plan) {
 bool tir_cache_read(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope,
                     const tir_block *consumers, uint32_t count, tir_block *out, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
-  struct plan plan = {.consumers = consumers, .count = count, .cache.places_too = true};
+  struct cache_read_plan plan = {.consumers = consumers, .count = count, .cache.places_too = true};
   struct tir_mark mark = tir_mark(ir);
-  if (!tir_rewind_unless(ir, &mark, check(ir, block, buffer_index, scope, &plan, err))) return false;
-  *out = edit(ir, &plan);
+  if (!tir_rewind_unless(ir, &mark, check_cache_read(ir, block, buffer_index, scope, &plan, err))) return false;
+  *out = edit_cache_read(ir, &plan);
   return true;
 }

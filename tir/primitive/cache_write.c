@@ -19,14 +19,14 @@
 
 #include <stdlib.h>
 
-struct plan {
+struct cache_write_plan {
   struct tir_cache_plan cache;
   tir_block writer;
   const tir_block *consumers;
   uint32_t count;
 };
 
-static bool is_redirected(const struct tir *ir, const struct plan *plan, tir_block block) {
+static bool is_redirected(const struct tir *ir, const struct cache_write_plan *plan, tir_block block) {
   if (block == plan->writer || tir_is_below(ir, block, plan->writer)) return true;
   return tir_is_below(ir, block, plan->cache.scope) && tir_is_cache_consumer(ir, block, plan->consumers, plan->count);
 }
@@ -39,7 +39,7 @@ static tir_block child_around(const struct tir *ir, tir_block scope, tir_block b
 }
 
 /* What blocks use of the cache is there, in its scope. */
-static bool check_redirected(struct tir *ir, const struct plan *plan, ms_error *err) {
+static bool check_redirected(struct tir *ir, const struct cache_write_plan *plan, ms_error *err) {
   uint32_t lists[] = {tir_buffer_at(ir, plan->cache.buffer)->writers, tir_buffer_at(ir, plan->cache.buffer)->readers};
   for (int i = 0; i < 2; i++)
     for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next) {
@@ -56,7 +56,7 @@ static bool check_redirected(struct tir *ir, const struct plan *plan, ms_error *
 /* A block before the writer reads what the iteration before wrote, in a loop around both: by then it is to be copied.
  * Nor can such a block read the cache, in which the first iteration finds nothing; one after it finds there what the
  * writer wrote, and nothing else. */
-static bool check_readers(struct tir *ir, const struct plan *plan, ms_error *err) {
+static bool check_readers(struct tir *ir, const struct cache_write_plan *plan, ms_error *err) {
   struct tir_transfer copy = {.block = plan->writer, .scope = plan->cache.scope, .keeps_iterations = true};
   copy.to = plan->cache.before ? tir_stmt_at(ir, plan->cache.before)->parent : plan->cache.scope;
   for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->readers; u; u = ir->uses.at[u].next) {
@@ -79,7 +79,7 @@ static bool check_readers(struct tir *ir, const struct plan *plan, ms_error *err
 
 /* Blocks that read the buffer after the writer without declaring it come after the copy too; *first: the first of them,
  * or what it was. Other undeclared uses are refused. */
-static bool check_undeclared(struct tir *ir, const struct plan *plan, tir_block *first, ms_error *err) {
+static bool check_undeclared(struct tir *ir, const struct cache_write_plan *plan, tir_block *first, ms_error *err) {
   tir_block scope = plan->cache.scope;
   struct tir_access own = tir_access_of(ir, plan->writer, plan->cache.buffer);
   if (own.reads && !own.declares_reads)
@@ -98,14 +98,14 @@ static bool check_undeclared(struct tir *ir, const struct plan *plan, tir_block 
 
 /* Whatever the block reads of the buffer it wrote before: the cache, which lives as long as the buffer, holds all of
  * it. */
-static bool reads_its_own(const struct tir *ir, const struct plan *plan) {
+static bool reads_its_own(const struct tir *ir, const struct cache_write_plan *plan) {
   const struct tir_cache_plan *cache = &plan->cache;
   return tir_buffer_at(ir, cache->buffer)->where == cache->scope &&
          (!cache->compact || tir_is_whole_buffer(ir, cache->buffer, cache->ranges));
 }
 
 /* The copy is of one region, whatever conditions of the scope stand around the block. */
-static bool check_region(struct tir *ir, const struct plan *plan, ms_error *err) {
+static bool check_region(struct tir *ir, const struct cache_write_plan *plan, ms_error *err) {
   tir_block block = plan->writer;
   const char *name = tir_block_name(ir, block), *buffer = tir_buffer_name(ir, plan->cache.buffer);
   if (tir_count_regions_of(ir, tir_block_at(ir, block)->writes, plan->cache.buffer) > 1)
@@ -118,8 +118,8 @@ static bool check_region(struct tir *ir, const struct plan *plan, ms_error *err)
                     "a condition stands around block `%s`, and not around the copy of `%s`", name, buffer);
 }
 
-static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope, struct plan *plan,
-                  ms_error *err) {
+static bool check_cache_write(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope,
+                              struct cache_write_plan *plan, ms_error *err) {
   struct tir_cache_plan *cache = &plan->cache;
   if (!tir_check_cached_buffer(ir, block, buffer_index, true, scope, cache, err) ||
       !tir_check_only_writer(ir, cache, &plan->writer, err))
@@ -149,7 +149,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
                     tir_block_name(ir, block));
 }
 
-static void redirect_all(struct tir *ir, const struct plan *plan, tir_buffer cache, uint32_t uses) {
+static void redirect_all(struct tir *ir, const struct cache_write_plan *plan, tir_buffer cache, uint32_t uses) {
   for (uint32_t u = uses, next; u; u = next) {
     tir_block b = ir->uses.at[u].block;
     next = ir->uses.at[u].next; /* redirecting takes b out of the list */
@@ -157,7 +157,7 @@ static void redirect_all(struct tir *ir, const struct plan *plan, tir_buffer cac
   }
 }
 
-static tir_block edit(struct tir *ir, const struct plan *plan) {
+static tir_block edit_cache_write(struct tir *ir, const struct cache_write_plan *plan) {
   tir_buffer cache = tir_make_cache(ir, &plan->cache);
   redirect_all(ir, plan, cache, tir_buffer_at(ir, plan->cache.buffer)->writers);
   redirect_all(ir, plan, cache, tir_buffer_at(ir, plan->cache.buffer)->readers);
@@ -167,9 +167,9 @@ static tir_block edit(struct tir *ir, const struct plan *plan) {
 bool tir_cache_write(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope,
                      const tir_block *consumers, uint32_t count, tir_block *out, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
-  struct plan plan = {.consumers = consumers, .count = count};
+  struct cache_write_plan plan = {.consumers = consumers, .count = count};
   struct tir_mark mark = tir_mark(ir);
-  if (!tir_rewind_unless(ir, &mark, check(ir, block, buffer_index, scope, &plan, err))) return false;
-  *out = edit(ir, &plan);
+  if (!tir_rewind_unless(ir, &mark, check_cache_write(ir, block, buffer_index, scope, &plan, err))) return false;
+  *out = edit_cache_write(ir, &plan);
   return true;
 }

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 
 /* A load of the buffer with `vars` as indices has `value`. */
-struct plan {
+struct compute_inline_plan {
   tir_block scope;
   tir_buffer buffer;
   uint32_t rank;
@@ -31,7 +31,8 @@ static bool is_unit(const struct tir *ir, tir_var v) {
 }
 
 /* The store's indices are the block's iterations, in order; one with a single value may be left out for it. */
-static bool plan_plain_indices(const struct tir *ir, tir_block block, tir_stmt store, struct plan *plan) {
+static bool plan_plain_indices(const struct tir *ir, tir_block block, tir_stmt store,
+                               struct compute_inline_plan *plan) {
   if (tir_block_at(ir, block)->iters.count != plan->rank) return false;
   for (uint32_t i = 0; i < plan->rank; i++) {
     tir_var v = tir_iters(ir, block)[i].var;
@@ -46,7 +47,7 @@ static bool plan_plain_indices(const struct tir *ir, tir_block block, tir_stmt s
 enum { MOST_ITERS = 32 };
 
 /* Variables that stand for the indices of a load. */
-static void make_placeholders(struct tir *ir, struct plan *plan, tir_expr *outputs) {
+static void make_placeholders(struct tir *ir, struct compute_inline_plan *plan, tir_expr *outputs) {
   tir_name name = tir_name_of(ir, "i");
   for (uint32_t i = 0; i < plan->rank; i++) {
     tir_expr extent = ir->operands.at[tir_buffer_at(ir, plan->buffer)->shape + i];
@@ -56,7 +57,7 @@ static void make_placeholders(struct tir *ir, struct plan *plan, tir_expr *outpu
   }
 }
 
-static bool plan_affine_indices(struct tir *ir, tir_block block, tir_stmt store, struct plan *plan) {
+static bool plan_affine_indices(struct tir *ir, tir_block block, tir_stmt store, struct compute_inline_plan *plan) {
   uint32_t count = tir_block_at(ir, block)->iters.count;
   tir_var iters[MOST_ITERS];
   tir_expr indices[TIR_MOST_INLINED_RANK], outputs[TIR_MOST_INLINED_RANK], values[MOST_ITERS];
@@ -77,7 +78,7 @@ static bool plan_affine_indices(struct tir *ir, tir_block block, tir_stmt store,
   return true;
 }
 
-static bool plan_body(struct tir *ir, tir_block block, struct plan *plan) {
+static bool plan_body(struct tir *ir, tir_block block, struct compute_inline_plan *plan) {
   tir_stmt store = tir_only_store(ir, block, TIR_BODY);
   if (!store || tir_as(ir, store, TIR_STORE)->store.buffer != plan->buffer || tir_has_own_buffers(ir, block))
     return false;
@@ -96,7 +97,8 @@ static bool declares_some_of(const struct tir *ir, tir_block around, tir_block i
 }
 
 /* Blocks around readers would have to declare more than they do, if they declare some of it, but not the buffer. */
-static bool check_around_readers(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+static bool check_around_readers(struct tir *ir, tir_block block, const struct compute_inline_plan *plan,
+                                 ms_error *err) {
   const struct tir_buffer_node *n = tir_buffer_at(ir, plan->buffer);
   uint32_t lists[] = {n->readers, n->undeclared};
   for (int k = 0; k < 2; k++)
@@ -107,7 +109,7 @@ static bool check_around_readers(struct tir *ir, tir_block block, const struct p
   return true;
 }
 
-static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool check_compute_inline(struct tir *ir, tir_block block, struct compute_inline_plan *plan, ms_error *err) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
   if (!tir_check_inlined_scope(ir, block, &plan->scope, err)) return false;
   if (writes.count != 1)
@@ -128,7 +130,7 @@ static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *
 }
 
 static tir_expr value_at(struct tir *ir, void *context, const tir_expr *indices, uint32_t count) {
-  const struct plan *plan = context;
+  const struct compute_inline_plan *plan = context;
   assert(count == plan->rank);
   for (uint32_t i = 0; i < count; i++) {
     tir_type type = ir->vars.at[plan->vars[i]].type;
@@ -180,7 +182,7 @@ static void renew_regions(struct tir *ir, tir_block block, tir_block reader, tir
   free(undeclared);
 }
 
-static void edit(struct tir *ir, tir_block block, struct plan *plan) {
+static void edit_compute_inline(struct tir *ir, tir_block block, struct compute_inline_plan *plan) {
   struct tir_load_rule rule = {plan->buffer, TIR_NONE, value_at, plan};
   struct tir_blocks users; /* inner ones before those around them */
   tir_find_users(ir, plan->buffer, plan->scope, &users);
@@ -194,17 +196,17 @@ static void edit(struct tir *ir, tir_block block, struct plan *plan) {
 }
 
 bool tir_compute_inline(struct tir *ir, tir_block block, ms_error *err) {
-  struct plan plan;
+  struct compute_inline_plan plan;
   struct tir_mark mark = tir_mark(ir);
-  if (!tir_rewind_unless(ir, &mark, check(ir, block, &plan, err))) return false;
-  edit(ir, block, &plan);
+  if (!tir_rewind_unless(ir, &mark, check_compute_inline(ir, block, &plan, err))) return false;
+  edit_compute_inline(ir, block, &plan);
   return true;
 }
 
 bool tir_can_compute_inline(struct tir *ir, tir_block block) {
-  struct plan plan;
+  struct compute_inline_plan plan;
   struct tir_mark mark = tir_mark(ir);
-  bool accepted = check(ir, block, &plan, NULL);
+  bool accepted = check_compute_inline(ir, block, &plan, NULL);
   tir_rewind(ir, &mark);
   return accepted;
 }

@@ -142,7 +142,7 @@ struct replacement {
   uint32_t rank;
 };
 
-static tir_expr load(struct tir *ir, void *context, const tir_expr *indices, uint32_t count) {
+static tir_expr load_of_copy(struct tir *ir, void *context, const tir_expr *indices, uint32_t count) {
   (void)indices, (void)count;
   const struct replacement *r = context;
   return tir_load(ir, r->to, r->at, r->rank, TIR_NONE);
@@ -165,7 +165,7 @@ void tir_replace_access(struct tir *ir, tir_block block, tir_buffer from, tir_bu
                         uint32_t rank) {
   assert(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, from) && tir_is_buffer(ir, to));
   struct replacement r = {to, at, rank};
-  struct tir_buffer_change change = {from, to, load, store, &r};
+  struct tir_buffer_change change = {from, to, load_of_copy, store, &r};
   tir_change_own_uses(ir, &change, block);
   tir_change_regions(ir, block, from, replace_region, &r);
 }

@@ -23,7 +23,7 @@
 
 enum { MOST_LOOPS = 64, MOST_ITERS = 32 };
 
-struct plan {
+struct decompose_padding_plan {
   tir_block scope;
   tir_loop loops[MOST_LOOPS]; /* around the block, innermost first, to the one given */
   uint32_t count;
@@ -36,7 +36,8 @@ struct plan {
 
 /* ---- Check ---- */
 
-static bool check_place(struct tir *ir, tir_block block, tir_loop loop, struct plan *plan, ms_error *err) {
+static bool check_place(struct tir *ir, tir_block block, tir_loop loop, struct decompose_padding_plan *plan,
+                        ms_error *err) {
   tir_stmt s = tir_stmt_at(ir, block)->parent, inner = block;
   bool alone = true;
   plan->count = plan->owned = 0;
@@ -62,7 +63,7 @@ static bool refuse(const struct tir *ir, tir_block block, const char *why, ms_er
   return tir_refuse(ir, err, MS_PADDING_PATTERN, block, "block `%s` %s", tir_block_name(ir, block), why);
 }
 
-static bool match_body(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool match_body(struct tir *ir, tir_block block, struct decompose_padding_plan *plan, ms_error *err) {
   const struct tir_block_record *r = tir_block_at(ir, block);
   plan->store = tir_only_child(ir, block);
   if (r->allocs.count || r->matches.count || tir_stmt_at(ir, block)->first[TIR_INIT])
@@ -106,7 +107,7 @@ static tir_expr condition_around(struct tir *ir, tir_block block) {
   return condition;
 }
 
-static void find_condition(struct tir *ir, tir_block block, struct plan *plan) {
+static void find_condition(struct tir *ir, tir_block block, struct decompose_padding_plan *plan) {
   tir_subst_iters(ir, block);
   tir_expr condition = tir_subst(ir, plan->condition);
   tir_subst_clear(ir);
@@ -129,7 +130,7 @@ static uint32_t vars_around(const struct tir *ir, tir_block block, tir_var *out)
   return count;
 }
 
-static bool find_bounds(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool find_bounds(struct tir *ir, tir_block block, struct decompose_padding_plan *plan, ms_error *err) {
   tir_var vars[MOST_LOOPS];
   tir_expr bindings[MOST_ITERS] = {TIR_NONE};
   uint32_t count = tir_block_at(ir, block)->iters.count, loops = vars_around(ir, block, vars);
@@ -216,7 +217,8 @@ static bool check_names(struct tir *ir, tir_block block, tir_loop loop, ms_error
   return true;
 }
 
-static bool check(struct tir *ir, tir_block block, tir_loop loop, struct plan *plan, ms_error *err) {
+static bool check_decompose_padding(struct tir *ir, tir_block block, tir_loop loop, struct decompose_padding_plan *plan,
+                                    ms_error *err) {
   if (!tir_find_scope(ir, block, &plan->scope, err)) return false;
   if (!tir_check_complete_block(ir, block, plan->scope, err) || !check_place(ir, block, loop, plan, err) ||
       !match_body(ir, block, plan, err))
@@ -241,7 +243,7 @@ static void make_serial(struct tir *ir, const tir_loop *nest, uint32_t count) {
   }
 }
 
-static tir_block make_constant(struct tir *ir, tir_block block, const struct plan *plan) {
+static tir_block make_constant(struct tir *ir, tir_block block, const struct decompose_padding_plan *plan) {
   tir_loop nest[MOST_LOOPS];
   tir_block made = tir_clone_stmt(ir, block);
   tir_set_block_name(ir, made, tir_symbol_suffix(ir, tir_block_at(ir, block)->name, "_pad_const"));
@@ -261,7 +263,7 @@ static tir_block make_constant(struct tir *ir, tir_block block, const struct pla
 
 /* ---- Edit: what is in bounds ---- */
 
-static tir_loop find_owned(const struct tir *ir, const struct plan *plan, tir_expr binding) {
+static tir_loop find_owned(const struct tir *ir, const struct decompose_padding_plan *plan, tir_expr binding) {
   for (uint32_t i = 0; i < plan->owned; i++)
     if (tir_var_expr(ir, tir_as(ir, plan->loops[i], TIR_LOOP)->loop.var) == binding) return plan->loops[i];
   return TIR_NONE;
@@ -282,7 +284,7 @@ static tir_expr shorten(struct tir *ir, tir_loop loop, tir_expr min, tir_expr ex
 }
 
 /* The loops to be shortened, one an iteration or TIR_NONE; the other bindings are without unit loops. */
-static void find_shortened(struct tir *ir, tir_block block, const struct plan *plan, tir_loop *out) {
+static void find_shortened(struct tir *ir, tir_block block, const struct decompose_padding_plan *plan, tir_loop *out) {
   subst_unit_loops(ir, tir_stmt_at(ir, block)->parent);
   for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
     tir_expr binding = tir_iters(ir, block)[i].binding;
@@ -295,7 +297,7 @@ static void find_shortened(struct tir *ir, tir_block block, const struct plan *p
 }
 
 /* Leaves in the substitution what the old iterations and loops have become. */
-static void rebind(struct tir *ir, tir_block block, const struct plan *plan) {
+static void rebind(struct tir *ir, tir_block block, const struct decompose_padding_plan *plan) {
   uint32_t count = tir_block_at(ir, block)->iters.count;
   tir_loop shortened[MOST_ITERS];
   tir_var vars[MOST_ITERS];
@@ -322,7 +324,7 @@ static void subst_ranges(struct tir *ir, struct tir_span regions) {
   }
 }
 
-static void keep_in_bounds(struct tir *ir, tir_block block, const struct plan *plan) {
+static void keep_in_bounds(struct tir *ir, tir_block block, const struct decompose_padding_plan *plan) {
   rebind(ir, block, plan);
   subst_ranges(ir, tir_block_at(ir, block)->reads);
   subst_ranges(ir, tir_block_at(ir, block)->writes);
@@ -347,7 +349,7 @@ static void note_cover(struct tir *ir, tir_block block, tir_block constant, tir_
       tir_note_uncovered(ir, consumers[i], scope);
 }
 
-static tir_block edit(struct tir *ir, tir_block block, const struct plan *plan) {
+static tir_block edit_decompose_padding(struct tir *ir, tir_block block, const struct decompose_padding_plan *plan) {
   tir_block constant = make_constant(ir, block, plan);
   keep_in_bounds(ir, block, plan);
   note_cover(ir, block, constant, plan->scope);
@@ -356,9 +358,9 @@ static tir_block edit(struct tir *ir, tir_block block, const struct plan *plan) 
 
 bool tir_decompose_padding(struct tir *ir, tir_block block, tir_loop loop, tir_block *out, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, loop, TIR_LOOP));
-  struct plan plan;
+  struct decompose_padding_plan plan;
   struct tir_mark mark = tir_mark(ir);
-  if (!tir_rewind_unless(ir, &mark, check(ir, block, loop, &plan, err))) return false;
-  *out = edit(ir, block, &plan);
+  if (!tir_rewind_unless(ir, &mark, check_decompose_padding(ir, block, loop, &plan, err))) return false;
+  *out = edit_decompose_padding(ir, block, &plan);
   return true;
 }

@@ -23,7 +23,7 @@
 
 enum { MOST_ON_STACK = 32, SPATIAL = 1u << TIR_SPATIAL, REDUCES = 1u << TIR_REDUCE };
 
-struct plan {
+struct decompose_reduction_plan {
   tir_loop *loops; /* from the one given inwards: those left behind, then those copied, outermost first */
   uint32_t count, left;
   tir_expr predicate; /* of the init, in terms of the loops that are copied */
@@ -55,7 +55,7 @@ static bool check_loops_above(struct tir *ir, tir_block block, tir_loop loop, ms
   return true;
 }
 
-static bool sort_loops(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool sort_loops(struct tir *ir, tir_block block, struct decompose_reduction_plan *plan, ms_error *err) {
   uint32_t copied = 0;
   tir_stmt s = block;
   plan->left = 0;
@@ -75,20 +75,20 @@ static bool sort_loops(struct tir *ir, tir_block block, struct plan *plan, ms_er
 
 /* No step is taken in two iterations of the loops: else the reduction would start over in one of them, and the init,
  * run apart, would not. */
-static bool check_steps(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+static bool check_steps(struct tir *ir, tir_block block, const struct decompose_reduction_plan *plan, ms_error *err) {
   return tir_block_takes_steps_once(ir, block, plan->loops, plan->count) ||
          tir_refuse(ir, err, MS_REDUCTION_REPEATED, plan->loops[plan->count - 1],
                     "iterations of this loop and those in it may take steps of block `%s` again",
                     tir_block_name(ir, block));
 }
 
-static bool uses_left(const struct tir *ir, const struct plan *plan, tir_expr e) {
+static bool uses_left(const struct tir *ir, const struct decompose_reduction_plan *plan, tir_expr e) {
   return tir_uses_any_loop(ir, e, plan->loops, plan->left);
 }
 
 /* What of a predicate the init runs under: the reduction's first iteration, which is where all loops that are left
  * start. */
-static tir_expr predicate_of_init(struct tir *ir, const struct plan *plan, tir_expr e) {
+static tir_expr predicate_of_init(struct tir *ir, const struct decompose_reduction_plan *plan, tir_expr e) {
   const struct tir_expr_node *n = tir_at(ir, e);
   if (n->kind == TIR_AND) {
     tir_expr right = n->b, left = predicate_of_init(ir, plan, n->a);
@@ -97,7 +97,7 @@ static tir_expr predicate_of_init(struct tir *ir, const struct plan *plan, tir_e
   return uses_left(ir, plan, e) ? tir_subst(ir, e) : e;
 }
 
-static bool find_predicate(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool find_predicate(struct tir *ir, tir_block block, struct decompose_reduction_plan *plan, ms_error *err) {
   plan->predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   if (plan->predicate && plan->left) {
     for (uint32_t i = 0; i < plan->left; i++) {
@@ -215,7 +215,8 @@ static bool check_beside(struct tir *ir, tir_block block, tir_block scope, tir_l
   return true;
 }
 
-static bool check(struct tir *ir, tir_block block, tir_loop loop, struct plan *plan, ms_error *err) {
+static bool check_decompose_reduction(struct tir *ir, tir_block block, tir_loop loop,
+                                      struct decompose_reduction_plan *plan, ms_error *err) {
   tir_block scope;
   if (!tir_find_scope(ir, block, &scope, err)) return false;
   return tir_check_init_buffers(ir, block, err) && tir_check_reduction_block(ir, block, scope, err) &&
@@ -257,7 +258,8 @@ static tir_block take_init(struct tir *ir, tir_block block, tir_expr predicate) 
   return init;
 }
 
-static tir_block edit(struct tir *ir, tir_block block, tir_loop loop, struct plan *plan) {
+static tir_block edit_decompose_reduction(struct tir *ir, tir_block block, tir_loop loop,
+                                          struct decompose_reduction_plan *plan) {
   tir_loop *nest = plan->loops + plan->left;
   uint32_t copied = plan->count - plan->left;
   tir_block init = take_init(ir, block, plan->predicate);
@@ -276,14 +278,14 @@ static tir_block edit(struct tir *ir, tir_block block, tir_loop loop, struct pla
 /* init NULL: only asks. */
 static bool perform(struct tir *ir, tir_block block, tir_loop loop, tir_block *init, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, loop, TIR_LOOP));
-  struct plan plan = {0};
+  struct decompose_reduction_plan plan = {0};
   if (!check_place(ir, block, loop, &plan.count, err)) return false;
   tir_loop on_stack[MOST_ON_STACK];
   plan.loops = tir_room(on_stack, sizeof on_stack, plan.count * sizeof *plan.loops);
   struct tir_mark mark = tir_mark(ir);
-  bool accepted = check(ir, block, loop, &plan, err);
+  bool accepted = check_decompose_reduction(ir, block, loop, &plan, err);
   if (accepted && init)
-    *init = edit(ir, block, loop, &plan);
+    *init = edit_decompose_reduction(ir, block, loop, &plan);
   else
     tir_rewind(ir, &mark);
   if (plan.loops != on_stack) free(plan.loops);

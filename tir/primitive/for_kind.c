@@ -27,7 +27,8 @@ static bool has_wide_init(const struct tir *ir, tir_block block) {
 }
 
 /* Blocks in the init of another run with it: they are not asked. *reduces: the loop may stand in a reduction. */
-static bool check(struct tir *ir, tir_loop loop, bool across_threads, const char *what, bool *reduces, ms_error *err) {
+static bool check_for_kind(struct tir *ir, tir_loop loop, bool across_threads, const char *what, bool *reduces,
+                           ms_error *err) {
   *reduces = false;
   if (!tir_check_subtree_compact_dataflow(ir, loop, err)) return false;
   for (tir_stmt s = tir_next(ir, loop, loop); s;) {
@@ -72,7 +73,7 @@ static bool check_results_unused(struct tir *ir, tir_loop loop, ms_error *err) {
   return true;
 }
 
-static void edit(struct tir *ir, tir_loop loop, enum tir_loop_kind kind, tir_symbol thread) {
+static void edit_for_kind(struct tir *ir, tir_loop loop, enum tir_loop_kind kind, tir_symbol thread) {
   tir_stmt_at(ir, loop)->loop_kind = (uint8_t)kind;
   tir_as(ir, loop, TIR_LOOP)->loop.thread = thread;
 }
@@ -80,22 +81,22 @@ static void edit(struct tir *ir, tir_loop loop, enum tir_loop_kind kind, tir_sym
 bool tir_parallel(struct tir *ir, tir_loop loop, ms_error *err) {
   assert(tir_is(ir, loop, TIR_LOOP));
   bool reduces;
-  if (!check(ir, loop, false, "parallel", &reduces, err)) return false;
-  edit(ir, loop, TIR_PARALLEL, TIR_NONE);
+  if (!check_for_kind(ir, loop, false, "parallel", &reduces, err)) return false;
+  edit_for_kind(ir, loop, TIR_PARALLEL, TIR_NONE);
   return true;
 }
 
 bool tir_vectorize(struct tir *ir, tir_loop loop, ms_error *err) {
   assert(tir_is(ir, loop, TIR_LOOP));
   bool reduces;
-  if (!check(ir, loop, false, "vectorized", &reduces, err)) return false;
-  edit(ir, loop, TIR_VECTORIZED, TIR_NONE);
+  if (!check_for_kind(ir, loop, false, "vectorized", &reduces, err)) return false;
+  edit_for_kind(ir, loop, TIR_VECTORIZED, TIR_NONE);
   return true;
 }
 
 bool tir_is_data_parallel(struct tir *ir, tir_loop loop) {
   bool reduces;
-  return check(ir, loop, false, "", &reduces, NULL);
+  return check_for_kind(ir, loop, false, "", &reduces, NULL);
 }
 
 bool tir_bind(struct tir *ir, tir_loop loop, const char *thread, ms_error *err) {
@@ -107,16 +108,16 @@ bool tir_bind(struct tir *ir, tir_loop loop, const char *thread, ms_error *err) 
     return tir_refuse(ir, err, MS_AXIS_LIMIT, loop, "the loop has %lld iterations, and %s at most %lld",
                       (long long)tir_loop_extent(ir, loop), thread, (long long)tir_axis_limit(axis));
   bool reduces, across_threads = axis >= TIR_THREAD_X && axis <= TIR_THREAD_Z;
-  if (!check(ir, loop, across_threads, "bound", &reduces, err)) return false;
+  if (!check_for_kind(ir, loop, across_threads, "bound", &reduces, err)) return false;
   if (reduces && (!check_steps(ir, loop, err) || !check_results_unused(ir, loop, err))) return false;
   tir_symbol symbol = tir_symbol_of(ir, thread);
-  edit(ir, loop, TIR_THREAD_BINDING, symbol);
+  edit_for_kind(ir, loop, TIR_THREAD_BINDING, symbol);
   return true;
 }
 
 bool tir_unroll(struct tir *ir, tir_loop loop, ms_error *err) {
   assert(tir_is(ir, loop, TIR_LOOP));
   (void)err;
-  edit(ir, loop, TIR_UNROLLED, TIR_NONE);
+  edit_for_kind(ir, loop, TIR_UNROLLED, TIR_NONE);
   return true;
 }

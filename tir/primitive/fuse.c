@@ -44,7 +44,7 @@ static bool check_product(struct tir *ir, const tir_loop *loops, uint32_t count,
   return true;
 }
 
-static bool check(struct tir *ir, const tir_loop *loops, uint32_t count, ms_error *err) {
+static bool check_fuse(struct tir *ir, const tir_loop *loops, uint32_t count, ms_error *err) {
   if (count == 0) return tir_refuse(ir, err, MS_NO_LOOPS, TIR_NONE, "no loop is given");
   for (uint32_t i = 0; i < count; i++) {
     if (!tir_check_plain_loop(ir, loops[i], err)) return false;
@@ -96,7 +96,7 @@ static void map_variables(struct tir *ir, const tir_loop *loops, uint32_t count,
   }
 }
 
-static tir_loop edit(struct tir *ir, const tir_loop *loops, uint32_t count, bool preserve_unit_iters) {
+static tir_loop edit_fuse(struct tir *ir, const tir_loop *loops, uint32_t count, bool preserve_unit_iters) {
   tir_type type = widest_type(ir, loops, count);
   tir_expr zero = tir_int(ir, type, 0), extent = tir_int(ir, type, 1);
   for (uint32_t i = 0; i < count; i++)
@@ -117,7 +117,7 @@ static bool check_bindings(struct tir *ir, const tir_loop *loops, uint32_t count
   if (!tir_has_guard(ir, loops[0])) return true;
   struct tir *after = tir_new();
   tir_copy(after, ir);
-  edit(after, loops, count, false);
+  edit_fuse(after, loops, count, false);
   bool kept = tir_check_bindings_kept(ir, loops[0], after, err);
   tir_free(after);
   return kept;
@@ -126,8 +126,8 @@ static bool check_bindings(struct tir *ir, const tir_loop *loops, uint32_t count
 bool tir_fuse(struct tir *ir, const tir_loop *loops, uint32_t count, bool preserve_unit_iters, tir_loop *out,
               ms_error *err) {
   assert(loops || !count);
-  if (!check(ir, loops, count, err)) return false;
+  if (!check_fuse(ir, loops, count, err)) return false;
   if (!preserve_unit_iters && !check_bindings(ir, loops, count, err)) return false;
-  *out = edit(ir, loops, count, preserve_unit_iters);
+  *out = edit_fuse(ir, loops, count, preserve_unit_iters);
   return true;
 }

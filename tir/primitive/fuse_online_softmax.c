@@ -335,7 +335,8 @@ static bool check_tile(struct tir *ir, const struct tir_fused_softmax *plan, int
                     what, extent);
 }
 
-static bool check(struct tir *ir, const tir_block *blocks, struct tir_fused_softmax *plan, ms_error *err) {
+static bool check_fuse_online_softmax(struct tir *ir, const tir_block *blocks, struct tir_fused_softmax *plan,
+                                      ms_error *err) {
   struct tir_softmax_part *parts[] = {&plan->maximum, &plan->sum, &plan->product};
   if (!check_scope(ir, blocks, plan, err)) return false;
   for (int i = 0; i < 3; i++)
@@ -358,7 +359,7 @@ bool tir_fuse_online_softmax(struct tir *ir, const tir_block *blocks, int64_t ro
   struct tir_fused_softmax plan = {.row_tile = row_tile, .column_tile = column_tile, .skips = skips};
   struct tir_mark mark = tir_mark(ir);
   for (int i = 0; i < 3; i++) assert(tir_is(ir, blocks[i], TIR_BLOCK));
-  if (!tir_rewind_unless(ir, &mark, check(ir, blocks, &plan, err))) return false;
+  if (!tir_rewind_unless(ir, &mark, check_fuse_online_softmax(ir, blocks, &plan, err))) return false;
   *out = tir_edit_fused_softmax(ir, &plan);
   return true;
 }

@@ -22,7 +22,7 @@
 
 enum { MOST_REGIONS = 64 };
 
-struct plan {
+struct fuse_reduction_epilogue_plan {
   tir_block scope;
   tir_buffer buffer, target; /* what is between, and what the epilogue writes */
   tir_stmt init, update, store;
@@ -32,7 +32,8 @@ struct plan {
 
 /* ---- Check ---- */
 
-static bool check_blocks(struct tir *ir, tir_block reduction, tir_block epilogue, struct plan *plan, ms_error *err) {
+static bool check_blocks(struct tir *ir, tir_block reduction, tir_block epilogue,
+                         struct fuse_reduction_epilogue_plan *plan, ms_error *err) {
   plan->scope = tir_scope_of(ir, epilogue);
   if (!plan->scope || tir_scope_of(ir, reduction) != plan->scope)
     return tir_refuse(ir, err, plan->scope ? MS_EPILOGUE_SCOPE : MS_ROOT_BLOCK, reduction,
@@ -57,7 +58,8 @@ static bool is_store_of(const struct tir *ir, tir_stmt s, tir_buffer buffer) {
   return s && tir_as(ir, s, TIR_STORE)->store.buffer == buffer;
 }
 
-static bool check_stores(struct tir *ir, tir_block reduction, tir_block epilogue, struct plan *plan, ms_error *err) {
+static bool check_stores(struct tir *ir, tir_block reduction, tir_block epilogue,
+                         struct fuse_reduction_epilogue_plan *plan, ms_error *err) {
   plan->init = tir_only_store(ir, reduction, TIR_INIT);
   plan->update = tir_only_store(ir, reduction, TIR_BODY);
   if (!is_store_of(ir, plan->init, plan->buffer) || !is_store_of(ir, plan->update, plan->buffer))
@@ -91,7 +93,7 @@ static void map_iters(struct tir *ir, tir_block reduction, tir_block epilogue) {
 }
 
 /* Its iterations store to elements of their own. */
-static bool stores_apart(struct tir *ir, tir_block epilogue, const struct plan *plan) {
+static bool stores_apart(struct tir *ir, tir_block epilogue, const struct fuse_reduction_epilogue_plan *plan) {
   tir_expr at[TIR_MOST_INLINED_RANK];
   uint32_t rank = tir_buffer_at(ir, plan->target)->rank;
   if (rank > TIR_MOST_INLINED_RANK) return false;
@@ -100,7 +102,8 @@ static bool stores_apart(struct tir *ir, tir_block epilogue, const struct plan *
 }
 
 /* The reduction writes where the epilogue does: for each value of its iterations, which then may not meet. */
-static bool check_once(struct tir *ir, tir_block epilogue, const struct plan *plan, ms_error *err) {
+static bool check_once(struct tir *ir, tir_block epilogue, const struct fuse_reduction_epilogue_plan *plan,
+                       ms_error *err) {
   if (tir_runs_for_all(ir, epilogue) && (stores_apart(ir, epilogue, plan) || !tir_instances_meet(ir, epilogue)))
     return true;
   return tir_refuse(ir, err, MS_EPILOGUE_ITERATIONS, epilogue,
@@ -108,8 +111,8 @@ static bool check_once(struct tir *ir, tir_block epilogue, const struct plan *pl
                     tir_block_name(ir, epilogue));
 }
 
-static bool check_iters(struct tir *ir, tir_block reduction, tir_block epilogue, const struct plan *plan,
-                        ms_error *err) {
+static bool check_iters(struct tir *ir, tir_block reduction, tir_block epilogue,
+                        const struct fuse_reduction_epilogue_plan *plan, ms_error *err) {
   struct tir_span from = tir_block_at(ir, epilogue)->iters, to = tir_block_at(ir, reduction)->iters;
   uint32_t next = 0, reduced = 0;
   bool alike = true;
@@ -128,7 +131,8 @@ static bool check_iters(struct tir *ir, tir_block reduction, tir_block epilogue,
 }
 
 /* Whether the load is of the element that both stores of the reduction are to. */
-static bool loads_the_result(struct tir *ir, tir_block reduction, tir_block epilogue, const struct plan *plan) {
+static bool loads_the_result(struct tir *ir, tir_block reduction, tir_block epilogue,
+                             const struct fuse_reduction_epilogue_plan *plan) {
   tir_expr loaded[TIR_MOST_INLINED_RANK];
   uint32_t rank = tir_buffer_at(ir, plan->buffer)->rank;
   if (rank > TIR_MOST_INLINED_RANK || tir_buffer_at(ir, plan->target)->rank > TIR_MOST_INLINED_RANK) return false;
@@ -164,7 +168,8 @@ static tir_expr start_from(struct tir *ir, tir_expr e, tir_expr load, tir_buffer
   return left ? add(ir, with, other) : add(ir, other, with);
 }
 
-static bool find_start(struct tir *ir, tir_block reduction, tir_block epilogue, struct plan *plan, ms_error *err) {
+static bool find_start(struct tir *ir, tir_block reduction, tir_block epilogue,
+                       struct fuse_reduction_epilogue_plan *plan, ms_error *err) {
   tir_expr value = tir_as(ir, plan->store, TIR_STORE)->store.value,
            begun = tir_as(ir, plan->init, TIR_STORE)->store.value;
   struct tir_reduction sum;
@@ -185,8 +190,8 @@ static bool find_start(struct tir *ir, tir_block reduction, tir_block epilogue, 
 }
 
 /* What the epilogue reads besides is not written between the reduction's begin and the epilogue. */
-static bool check_order(struct tir *ir, tir_block reduction, tir_block epilogue, const struct plan *plan,
-                        ms_error *err) {
+static bool check_order(struct tir *ir, tir_block reduction, tir_block epilogue,
+                        const struct fuse_reduction_epilogue_plan *plan, ms_error *err) {
   struct tir_transfer to_reduction = {.block = epilogue, .scope = plan->scope, .to = reduction};
   struct tir_transfer to_begin = {.block = epilogue, .scope = plan->scope};
   struct tir_span reads = tir_block_at(ir, epilogue)->reads;
@@ -203,7 +208,8 @@ static bool check_order(struct tir *ir, tir_block reduction, tir_block epilogue,
   return tir_check_order(ir, &to_reduction, err);
 }
 
-static bool check(struct tir *ir, tir_block reduction, tir_block epilogue, struct plan *plan, ms_error *err) {
+static bool check_fuse_reduction_epilogue(struct tir *ir, tir_block reduction, tir_block epilogue,
+                                          struct fuse_reduction_epilogue_plan *plan, ms_error *err) {
   if (!check_blocks(ir, reduction, epilogue, plan, err) || !check_stores(ir, reduction, epilogue, plan, err) ||
       !tir_check_only_reader(ir, plan->buffer, epilogue, reduction, err) ||
       !check_order(ir, reduction, epilogue, plan, err) ||
@@ -238,7 +244,8 @@ static bool is_same_region(const struct tir *ir, struct tir_region a, struct tir
   return true;
 }
 
-static void set_regions(struct tir *ir, tir_block reduction, tir_block epilogue, const struct plan *plan) {
+static void set_regions(struct tir *ir, tir_block reduction, tir_block epilogue,
+                        const struct fuse_reduction_epilogue_plan *plan) {
   struct tir_region regions[MOST_REGIONS];
   uint32_t count = map_regions(ir, tir_block_at(ir, epilogue)->writes, TIR_NONE, regions);
   tir_set_writes(ir, reduction, regions, count);
@@ -266,7 +273,8 @@ static tir_expr load_accumulator(struct tir *ir, void *context, const tir_expr *
   return tir_load(ir, a->buffer, copy, a->rank, TIR_NONE);
 }
 
-static void edit(struct tir *ir, tir_block reduction, tir_block epilogue, const struct plan *plan) {
+static void edit_fuse_reduction_epilogue(struct tir *ir, tir_block reduction, tir_block epilogue,
+                                         const struct fuse_reduction_epilogue_plan *plan) {
   map_iters(ir, reduction, epilogue);
   uint32_t rank = tir_buffer_at(ir, plan->target)->rank;
   uint32_t indices = tir_subst_operands(ir, tir_as(ir, plan->store, TIR_STORE)->store.indices, rank);
@@ -287,9 +295,9 @@ static void edit(struct tir *ir, tir_block reduction, tir_block epilogue, const 
 
 bool tir_fuse_reduction_epilogue(struct tir *ir, tir_block reduction, tir_block epilogue, ms_error *err) {
   assert(tir_is(ir, reduction, TIR_BLOCK) && tir_is(ir, epilogue, TIR_BLOCK));
-  struct plan plan = {0};
+  struct fuse_reduction_epilogue_plan plan = {0};
   struct tir_mark mark = tir_mark(ir);
-  if (!tir_rewind_unless(ir, &mark, check(ir, reduction, epilogue, &plan, err))) return false;
-  edit(ir, reduction, epilogue, &plan);
+  if (!tir_rewind_unless(ir, &mark, check_fuse_reduction_epilogue(ir, reduction, epilogue, &plan, err))) return false;
+  edit_fuse_reduction_epilogue(ir, reduction, epilogue, &plan);
   return true;
 }

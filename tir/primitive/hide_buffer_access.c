@@ -16,8 +16,8 @@ static bool is_hidden(const int64_t *indices, uint32_t count, uint32_t i) {
   return false;
 }
 
-static bool check(struct tir *ir, tir_block block, const char *side, const int64_t *indices, uint32_t count,
-                  bool *write, ms_error *err) {
+static bool check_hide_buffer_access(struct tir *ir, tir_block block, const char *side, const int64_t *indices,
+                                     uint32_t count, bool *write, ms_error *err) {
   *write = !strcmp(side, "write");
   if (!*write && strcmp(side, "read") != 0)
     return ms_fail(err, MS_SIDE_UNKNOWN, "`%.40s` is neither read nor write", side);
@@ -36,7 +36,8 @@ static void mark_named(struct tir *ir, tir_block block, struct tir_span hidden) 
   }
 }
 
-static void edit(struct tir *ir, tir_block block, bool write, const int64_t *indices, uint32_t count) {
+static void edit_hide_buffer_access(struct tir *ir, tir_block block, bool write, const int64_t *indices,
+                                    uint32_t count) {
   struct tir_span span = tir_regions(ir, block, write);
   uint32_t first = tir_grow_regions(ir, span.count), left = 0, end = span.count;
   for (uint32_t i = 0; i < span.count; i++)
@@ -50,7 +51,7 @@ bool tir_unsafe_hide_buffer_access(struct tir *ir, tir_block block, const char *
                                    uint32_t count, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
   bool write;
-  if (!check(ir, block, side, indices, count, &write, err)) return false;
-  edit(ir, block, write, indices, count);
+  if (!check_hide_buffer_access(ir, block, side, indices, count, &write, err)) return false;
+  edit_hide_buffer_access(ir, block, write, indices, count);
   return true;
 }

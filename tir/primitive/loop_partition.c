@@ -17,15 +17,15 @@
 
 enum { MOST_ON_STACK = 16, MOST_RANK = 16 };
 
-struct plan {
+struct loop_partition_plan {
   int64_t *ends;  /* of the parts, counted from the loop's start */
   uint32_t parts; /* as many */
 };
 
 /* ---- Check ---- */
 
-static bool find_parts(struct tir *ir, tir_loop loop, const int64_t *factors, uint32_t count, struct plan *plan,
-                       ms_error *err) {
+static bool find_parts(struct tir *ir, tir_loop loop, const int64_t *factors, uint32_t count,
+                       struct loop_partition_plan *plan, ms_error *err) {
   int64_t extent = tir_loop_extent(ir, loop), sum = 0;
   uint32_t open = count;
   if (count == 0) return tir_refuse(ir, err, MS_NO_FACTORS, loop, "no factor is given for this loop");
@@ -93,8 +93,8 @@ static bool check_block(struct tir *ir, tir_loop loop, tir_block block, ms_error
                     "it is not known in which part the reduction of block `%s` would begin", tir_block_name(ir, block));
 }
 
-static bool check(struct tir *ir, tir_loop loop, const int64_t *factors, uint32_t count, struct plan *plan,
-                  ms_error *err) {
+static bool check_loop_partition(struct tir *ir, tir_loop loop, const int64_t *factors, uint32_t count,
+                                 struct loop_partition_plan *plan, ms_error *err) {
   if (!tir_check_free_loop(ir, loop, err) || !find_parts(ir, loop, factors, count, plan, err)) return false;
   bool any = false;
   for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop)) {
@@ -287,7 +287,7 @@ static tir_block first_block(const struct tir *ir, tir_loop loop) {
   return s;
 }
 
-static void edit(struct tir *ir, tir_loop loop, const struct plan *plan, tir_loop *out) {
+static void edit_loop_partition(struct tir *ir, tir_loop loop, const struct loop_partition_plan *plan, tir_loop *out) {
   char text[128], number[16];
   render(ir, tir_as(ir, loop, TIR_LOOP)->loop.var, text, sizeof text);
   tir_symbol name = tir_symbol_format(ir, "%s_%s", tir_block_name(ir, first_block(ir, loop)), text);
@@ -308,9 +308,9 @@ bool tir_loop_partition(struct tir *ir, tir_loop loop, const int64_t *factors, u
                         uint32_t *parts, ms_error *err) {
   assert(tir_is(ir, loop, TIR_LOOP));
   int64_t on_stack[MOST_ON_STACK + 1];
-  struct plan plan = {.ends = tir_room(on_stack, sizeof on_stack, (count + 1) * sizeof *plan.ends)};
-  bool accepted = check(ir, loop, factors, count, &plan, err);
-  if (accepted) edit(ir, loop, &plan, out);
+  struct loop_partition_plan plan = {.ends = tir_room(on_stack, sizeof on_stack, (count + 1) * sizeof *plan.ends)};
+  bool accepted = check_loop_partition(ir, loop, factors, count, &plan, err);
+  if (accepted) edit_loop_partition(ir, loop, &plan, out);
   *parts = plan.parts;
   if (plan.ends != on_stack) free(plan.ends);
   return accepted;

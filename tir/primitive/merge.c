@@ -22,7 +22,7 @@ struct nest {
   uint32_t block_count;
 };
 
-struct plan {
+struct merge_plan {
   struct nest *nests;
   uint32_t count;
   tir_stmt common;
@@ -212,7 +212,7 @@ static bool check_blocks(struct tir *ir, const struct nest *na, tir_block a, con
   return true;
 }
 
-static bool check_nests(struct tir *ir, const struct plan *plan, uint32_t i, uint32_t j, ms_error *err) {
+static bool check_nests(struct tir *ir, const struct merge_plan *plan, uint32_t i, uint32_t j, ms_error *err) {
   bool swapped = tir_compare_position(ir, plan->nests[i].loops[0], plan->nests[j].loops[0]) > 0;
   const struct nest *na = &plan->nests[swapped ? j : i], *nb = &plan->nests[swapped ? i : j];
   for (uint32_t a = 0; a < na->block_count; a++)
@@ -227,7 +227,7 @@ static bool share_buffer(struct tir *ir, tir_block a, tir_block b) {
   return tir_conflict_undeclared(ir, a, b);
 }
 
-static bool is_merged(const struct plan *plan, tir_stmt s) {
+static bool is_merged(const struct merge_plan *plan, tir_stmt s) {
   for (uint32_t i = 0; i < plan->count; i++)
     if (plan->nests[i].loops[0] == s) return true;
   return false;
@@ -244,7 +244,7 @@ static bool may_pass(struct tir *ir, const struct nest *n, tir_stmt s) {
 }
 
 /* A nest moves to the place of the last: past what stands between. */
-static bool check_passed(struct tir *ir, const struct plan *plan, const struct nest *n, ms_error *err) {
+static bool check_passed(struct tir *ir, const struct merge_plan *plan, const struct nest *n, ms_error *err) {
   tir_stmt place = plan->nests[plan->count - 1].loops[0];
   if (n->loops[0] == place) return true;
   bool ahead = tir_compare_position(ir, n->loops[0], place) < 0;
@@ -255,7 +255,7 @@ static bool check_passed(struct tir *ir, const struct plan *plan, const struct n
   return true;
 }
 
-static bool check(struct tir *ir, const tir_loop *loops, struct plan *plan, ms_error *err) {
+static bool check_merge(struct tir *ir, const tir_loop *loops, struct merge_plan *plan, ms_error *err) {
   plan->common = tir_stmt_at(ir, loops[0])->parent;
   for (uint32_t i = 0; i < plan->count; i++) plan->common = tir_lowest_common_ancestor(ir, plan->common, loops[i]);
   for (uint32_t i = 0; i < plan->count; i++) {
@@ -304,7 +304,8 @@ static void move_body(struct tir *ir, const struct nest *n, const tir_loop *merg
 }
 
 /* A block of another nest writes what the block reads. */
-static bool reads_of_others(const struct tir *ir, const struct plan *plan, const struct nest *own, tir_block block) {
+static bool reads_of_others(const struct tir *ir, const struct merge_plan *plan, const struct nest *own,
+                            tir_block block) {
   for (uint32_t i = 0; i < plan->count; i++)
     for (uint32_t k = 0; k < plan->nests[i].block_count && &plan->nests[i] != own; k++)
       if (tir_share_buffer(ir, tir_block_at(ir, block)->reads, tir_block_at(ir, plan->nests[i].blocks[k])->writes))
@@ -313,7 +314,7 @@ static bool reads_of_others(const struct tir *ir, const struct plan *plan, const
 }
 
 /* What a block reads of another nest was all written before it: now earlier iterations of the new loops may have. */
-static void note_across(struct tir *ir, const struct plan *plan, tir_block scope) {
+static void note_across(struct tir *ir, const struct merge_plan *plan, tir_block scope) {
   for (uint32_t i = 0; i < plan->count; i++)
     for (uint32_t k = 0; k < plan->nests[i].block_count; k++) {
       tir_block block = plan->nests[i].blocks[k];
@@ -323,7 +324,7 @@ static void note_across(struct tir *ir, const struct plan *plan, tir_block scope
     }
 }
 
-static tir_loop edit(struct tir *ir, const struct plan *plan) {
+static tir_loop edit_merge(struct tir *ir, const struct merge_plan *plan) {
   tir_loop merged[MOST_DEPTH] = {TIR_NONE};
   assert(plan->nests[0].depth > 0);
   bool swaps = false;
@@ -343,12 +344,12 @@ static tir_loop edit(struct tir *ir, const struct plan *plan) {
 bool tir_merge(struct tir *ir, const tir_loop *loops, uint32_t count, tir_loop *out, ms_error *err) {
   assert(loops || !count);
   if (!check_named(ir, loops, count, err)) return false;
-  struct plan plan = {.nests = calloc(count, sizeof *plan.nests), .count = count};
+  struct merge_plan plan = {.nests = calloc(count, sizeof *plan.nests), .count = count};
   if (!plan.nests) abort();
   struct tir_mark mark = tir_mark(ir);
-  bool accepted = check(ir, loops, &plan, err);
+  bool accepted = check_merge(ir, loops, &plan, err);
   if (accepted)
-    *out = edit(ir, &plan);
+    *out = edit_merge(ir, &plan);
   else
     tir_rewind(ir, &mark);
   free(plan.nests);

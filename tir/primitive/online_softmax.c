@@ -24,14 +24,15 @@
 
 enum { MOST_ITERS = 32, MOST_REGIONS = 64 };
 
-struct plan {
+struct online_softmax_plan {
   tir_block scope;
   struct tir_reduction maximum, sum; /* the maximum's right in terms of the sum's iterations */
 };
 
 /* ---- Check ---- */
 
-static bool check_scope(struct tir *ir, tir_block maximum, tir_block sum, struct plan *plan, ms_error *err) {
+static bool check_scope(struct tir *ir, tir_block maximum, tir_block sum, struct online_softmax_plan *plan,
+                        ms_error *err) {
   plan->scope = tir_scope_of(ir, sum);
   if (!plan->scope || !tir_scope_of(ir, maximum))
     return tir_refuse(ir, err, MS_ROOT_BLOCK, plan->scope ? maximum : sum, "block `%s` is a root",
@@ -56,7 +57,8 @@ static bool check_block(struct tir *ir, tir_block block, tir_block scope, struct
   return true;
 }
 
-static bool check_kinds(struct tir *ir, tir_block maximum, tir_block sum, const struct plan *plan, ms_error *err) {
+static bool check_kinds(struct tir *ir, tir_block maximum, tir_block sum, const struct online_softmax_plan *plan,
+                        ms_error *err) {
   const struct tir_reduction *m = &plan->maximum, *s = &plan->sum;
   if (m->reducer != TIR_REDUCE_MAX || !tir_is_identity(ir, m->identity[0], TIR_REDUCE_MAX_AND_EXPS, 0))
     return tir_refuse(ir, err, MS_SOFTMAX_MAXIMUM, maximum, "block `%s` is no maximum from the least finite float",
@@ -109,7 +111,7 @@ static bool map_iters(struct tir *ir, tir_block maximum, tir_block sum, ms_error
   return true;
 }
 
-static bool check_elements(struct tir *ir, tir_block sum, const struct plan *plan, ms_error *err) {
+static bool check_elements(struct tir *ir, tir_block sum, const struct online_softmax_plan *plan, ms_error *err) {
   const struct tir_buffer_node *m = tir_buffer_at(ir, plan->maximum.buffers[0]);
   const struct tir_buffer_node *s = tir_buffer_at(ir, plan->sum.buffers[0]);
   bool alike = m->rank == s->rank;
@@ -126,7 +128,7 @@ static bool check_elements(struct tir *ir, tir_block sum, const struct plan *pla
 }
 
 /* Whether `e` is exp(x - maximum), each of them cast where its type is another. */
-static bool is_exp_of_distance(struct tir *ir, tir_expr e, tir_expr x, const struct plan *plan) {
+static bool is_exp_of_distance(struct tir *ir, tir_expr e, tir_expr x, const struct online_softmax_plan *plan) {
   struct tir_expr_node call = *tir_at(ir, e);
   if (call.kind != TIR_CALL || call.count != 1 || strcmp(tir_text(ir, call.ref), "exp")) return false;
   struct tir_expr_node apart = *tir_at(ir, ir->operands.at[call.operands]);
@@ -142,7 +144,8 @@ static bool is_exp_of_distance(struct tir *ir, tir_expr e, tir_expr x, const str
   return true;
 }
 
-static bool check_values(struct tir *ir, tir_block maximum, tir_block sum, struct plan *plan, ms_error *err) {
+static bool check_values(struct tir *ir, tir_block maximum, tir_block sum, struct online_softmax_plan *plan,
+                         ms_error *err) {
   if (!map_iters(ir, maximum, sum, err)) return false;
   plan->maximum.right[0] = tir_subst(ir, plan->maximum.right[0]);
   plan->maximum.indices =
@@ -155,7 +158,8 @@ static bool check_values(struct tir *ir, tir_block maximum, tir_block sum, struc
 }
 
 /* Nothing sees that the maximum comes later: it is read by the sum, or where the sum is complete. */
-static bool check_readers(struct tir *ir, tir_block maximum, tir_block sum, const struct plan *plan, ms_error *err) {
+static bool check_readers(struct tir *ir, tir_block maximum, tir_block sum, const struct online_softmax_plan *plan,
+                          ms_error *err) {
   tir_buffer buffer = plan->maximum.buffers[0];
   if (tir_lowest_common_ancestor(ir, maximum, sum) != plan->scope)
     return tir_refuse(ir, err, MS_SOFTMAX_LOOPS, sum, "a loop is around blocks `%s` and `%s`",
@@ -173,7 +177,8 @@ static bool check_readers(struct tir *ir, tir_block maximum, tir_block sum, cons
          tir_check_order(ir, &to_sum, err);
 }
 
-static bool check(struct tir *ir, tir_block maximum, tir_block sum, struct plan *plan, ms_error *err) {
+static bool check_online_softmax(struct tir *ir, tir_block maximum, tir_block sum, struct online_softmax_plan *plan,
+                                 ms_error *err) {
   return check_scope(ir, maximum, sum, plan, err) && check_block(ir, maximum, plan->scope, &plan->maximum, err) &&
          check_block(ir, sum, plan->scope, &plan->sum, err) && check_kinds(ir, maximum, sum, plan, err) &&
          check_values(ir, maximum, sum, plan, err) && check_readers(ir, maximum, sum, plan, err);
@@ -193,7 +198,8 @@ static void set_regions(struct tir *ir, tir_block sum, const struct tir_reductio
   tir_set_writes(ir, sum, written, 2);
 }
 
-static void edit(struct tir *ir, tir_block maximum, tir_block sum, const struct plan *plan) {
+static void edit_online_softmax(struct tir *ir, tir_block maximum, tir_block sum,
+                                const struct online_softmax_plan *plan) {
   tir_expr one = tir_float(ir, tir_type_of(ir, plan->sum.left[0]), 1);
   struct tir_reduction pair = {.reducer = TIR_REDUCE_MAX_AND_EXPS, .count = 2, .indices = plan->sum.indices};
   const struct tir_reduction *of[] = {&plan->maximum, &plan->sum};
@@ -214,9 +220,9 @@ static void edit(struct tir *ir, tir_block maximum, tir_block sum, const struct 
 
 bool tir_online_softmax(struct tir *ir, tir_block maximum, tir_block sum, ms_error *err) {
   assert(tir_is(ir, maximum, TIR_BLOCK) && tir_is(ir, sum, TIR_BLOCK));
-  struct plan plan = {0};
+  struct online_softmax_plan plan = {0};
   struct tir_mark mark = tir_mark(ir);
-  if (!tir_rewind_unless(ir, &mark, check(ir, maximum, sum, &plan, err))) return false;
-  edit(ir, maximum, sum, &plan);
+  if (!tir_rewind_unless(ir, &mark, check_online_softmax(ir, maximum, sum, &plan, err))) return false;
+  edit_online_softmax(ir, maximum, sum, &plan);
   return true;
 }

@@ -27,7 +27,7 @@ struct padded {
   tir_expr outside; /* what is read beyond the buffer; TIR_NONE: zero */
 };
 
-struct plan {
+struct pad_einsum_plan {
   tir_block scope;
   tir_stmt top; /* the outermost loop around the block, or the block */
   uint32_t count;
@@ -48,7 +48,7 @@ static tir_loop loop_of(const struct tir *ir, tir_block block, tir_expr var) {
 }
 
 /* Nothing but the binding of iteration `i` speaks of the loop. */
-static bool is_bound_once(struct tir *ir, tir_block block, const struct plan *plan, uint32_t i) {
+static bool is_bound_once(struct tir *ir, tir_block block, const struct pad_einsum_plan *plan, uint32_t i) {
   tir_var v = tir_as(ir, plan->loops[i], TIR_LOOP)->loop.var;
   tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   if (predicate && tir_uses_var(ir, predicate, v)) return false;
@@ -62,7 +62,7 @@ static bool is_bound_once(struct tir *ir, tir_block block, const struct plan *pl
   return true;
 }
 
-static bool check_growth(struct tir *ir, tir_block block, struct plan *plan, uint32_t i, ms_error *err) {
+static bool check_growth(struct tir *ir, tir_block block, struct pad_einsum_plan *plan, uint32_t i, ms_error *err) {
   struct tir_var_node v = ir->vars.at[plan->iters[i].var];
   if (!tir_is_const(ir, v.min, 0))
     return tir_refuse(ir, err, MS_DOMAIN_NOT_FROM_ZERO, block, "iteration %u of block `%s` does not start at 0", i,
@@ -77,7 +77,8 @@ static bool check_growth(struct tir *ir, tir_block block, struct plan *plan, uin
                     "the loop is not just over the domain of iteration %u of block `%s`", i, tir_block_name(ir, block));
 }
 
-static bool find_domains(struct tir *ir, tir_block block, const int64_t *padding, struct plan *plan, ms_error *err) {
+static bool find_domains(struct tir *ir, tir_block block, const int64_t *padding, struct pad_einsum_plan *plan,
+                         ms_error *err) {
   for (uint32_t i = 0; i < plan->count; i++) {
     tir_expr extent = ir->vars.at[plan->iters[i].var].extent;
     tir_type type = tir_type_of(ir, extent);
@@ -95,7 +96,7 @@ static bool find_domains(struct tir *ir, tir_block block, const int64_t *padding
 /* ---- Check: accesses ---- */
 
 struct accesses {
-  struct plan *plan;
+  struct pad_einsum_plan *plan;
   struct tir_region region;
 };
 
@@ -124,7 +125,8 @@ static bool has_undeclared_load(struct tir *ir, void *context, tir_expr e) {
   return count > MOST_LOADS;
 }
 
-static bool check_accesses(struct tir *ir, tir_block block, struct tir_region r, struct plan *plan, ms_error *err) {
+static bool check_accesses(struct tir *ir, tir_block block, struct tir_region r, struct pad_einsum_plan *plan,
+                           ms_error *err) {
   struct accesses a = {plan, r};
   bool declared = !tir_any_own_expr(ir, block, has_undeclared_load, &a);
   for (tir_stmt s = tir_next(ir, block, block); s && declared; s = tir_next(ir, s, block)) {
@@ -139,7 +141,7 @@ static bool check_accesses(struct tir *ir, tir_block block, struct tir_region r,
 
 /* ---- Check: regions ---- */
 
-static uint32_t iter_of(const struct tir *ir, const struct plan *plan, tir_expr e) {
+static uint32_t iter_of(const struct tir *ir, const struct pad_einsum_plan *plan, tir_expr e) {
   for (uint32_t i = 0; i < plan->count; i++)
     if (tir_var_expr(ir, plan->iters[i].var) == e) return i;
   return UINT32_MAX;
@@ -182,7 +184,7 @@ static bool is_whole(struct tir *ir, tir_block block, struct tir_region r, tir_b
   return true;
 }
 
-static bool is_written_whole(struct tir *ir, tir_block block, tir_buffer buffer, const struct plan *plan) {
+static bool is_written_whole(struct tir *ir, tir_block block, tir_buffer buffer, const struct pad_einsum_plan *plan) {
   for (uint32_t u = tir_buffer_at(ir, buffer)->writers; u; u = ir->uses.at[u].next) {
     tir_block b = ir->uses.at[u].block;
     if (tir_scope_of(ir, b) != plan->scope || tir_compare_position(ir, b, block) > 0) continue;
@@ -203,7 +205,8 @@ static bool declares_whole(struct tir *ir, tir_block scope, tir_buffer buffer, b
 
 /* What is copied, in or back, was written: all of the buffer. Inputs are there anyway. The copies stand in the scope,
  * which may declare less than the whole of what it does not allocate. */
-static bool is_there(struct tir *ir, tir_block block, struct tir_region r, bool write, const struct plan *plan) {
+static bool is_there(struct tir *ir, tir_block block, struct tir_region r, bool write,
+                     const struct pad_einsum_plan *plan) {
   struct tir_buffer_node n = *tir_buffer_at(ir, r.buffer);
   if (n.where != plan->scope && !declares_whole(ir, plan->scope, r.buffer, write)) return false;
   bool input = !n.writers && tir_writes_are_declared(ir, r.buffer, plan->scope);
@@ -211,7 +214,7 @@ static bool is_there(struct tir *ir, tir_block block, struct tir_region r, bool 
   return is_whole(ir, block, r, plan->scope);
 }
 
-static void add_padded(struct tir *ir, struct tir_region r, bool write, struct plan *plan) {
+static void add_padded(struct tir *ir, struct tir_region r, bool write, struct pad_einsum_plan *plan) {
   struct padded *p = &plan->padded[plan->padded_count];
   struct tir_buffer_node n = *tir_buffer_at(ir, r.buffer);
   bool grows = false;
@@ -228,7 +231,7 @@ static void add_padded(struct tir *ir, struct tir_region r, bool write, struct p
   plan->padded_count += grows;
 }
 
-static bool check_regions(struct tir *ir, tir_block block, bool write, struct plan *plan, ms_error *err) {
+static bool check_regions(struct tir *ir, tir_block block, bool write, struct pad_einsum_plan *plan, ms_error *err) {
   struct tir_span span = tir_regions(ir, block, write);
   struct tir_span writes = tir_block_at(ir, block)->writes;
   for (uint32_t i = 0; i < span.count; i++) {
@@ -258,7 +261,7 @@ static bool ends_with(const struct tir *ir, tir_buffer buffer, uint32_t dimensio
   return size == extent || (tir_is_int(ir, size) && tir_is_const(ir, extent, tir_at(ir, size)->imm));
 }
 
-static bool is_padded_at(const struct tir *ir, const struct plan *plan, tir_expr load, tir_var v) {
+static bool is_padded_at(const struct tir *ir, const struct pad_einsum_plan *plan, tir_expr load, tir_var v) {
   const struct tir_expr_node *n = tir_at(ir, load);
   bool read = false, at = false;
   for (uint32_t i = 0; i < plan->padded_count; i++)
@@ -277,7 +280,7 @@ static bool is_finite(const struct tir *ir, tir_expr e) {
 }
 
 /* The value is zero where `v` is beyond its old domain, since what is read there is. */
-static bool vanishes(const struct tir *ir, const struct plan *plan, tir_expr e, tir_var v) {
+static bool vanishes(const struct tir *ir, const struct pad_einsum_plan *plan, tir_expr e, tir_var v) {
   const struct tir_expr_node *n = tir_at(ir, e);
   switch (n->kind) {
   case TIR_LOAD: return is_padded_at(ir, plan, e, v);
@@ -293,7 +296,7 @@ static bool vanishes(const struct tir *ir, const struct plan *plan, tir_expr e, 
 }
 
 /* The value is what is read of a padded buffer: which is then padded with what changes nothing. */
-static bool pad_with(const struct tir *ir, struct plan *plan, tir_expr value, tir_expr identity, tir_var v) {
+static bool pad_with(const struct tir *ir, struct pad_einsum_plan *plan, tir_expr value, tir_expr identity, tir_var v) {
   if (tir_at(ir, value)->kind != TIR_LOAD || !is_padded_at(ir, plan, value, v)) return false;
   for (uint32_t i = 0; i < plan->padded_count; i++)
     if (plan->padded[i].buffer == tir_at(ir, value)->ref) plan->padded[i].outside = identity;
@@ -313,7 +316,7 @@ static bool is_in_writes(const struct tir *ir, tir_block block, tir_var v) {
   return true;
 }
 
-static bool check_reduction(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool check_reduction(struct tir *ir, tir_block block, struct pad_einsum_plan *plan, ms_error *err) {
   struct tir_reduction r;
   bool found = false, neutral = true;
   for (uint32_t i = 0; i < plan->count; i++) {
@@ -337,7 +340,7 @@ static bool check_reduction(struct tir *ir, tir_block block, struct plan *plan, 
 /* ---- Check ---- */
 
 /* The grown loops, and what they hold, are the block's alone; it is no more than a block in loops. */
-static bool check_nest(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool check_nest(struct tir *ir, tir_block block, struct pad_einsum_plan *plan, ms_error *err) {
   if (!tir_only_loops_between(ir, block, plan->scope))
     return tir_refuse(ir, err, MS_NOT_ONLY_LOOPS_BETWEEN, block, "more than loops is around block `%s`",
                       tir_block_name(ir, block));
@@ -360,7 +363,7 @@ static bool check_nest(struct tir *ir, tir_block block, struct plan *plan, ms_er
 }
 
 /* The copies stand before and after all of the nest: no other block of it has to do with a padded buffer. */
-static bool check_others(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+static bool check_others(struct tir *ir, tir_block block, const struct pad_einsum_plan *plan, ms_error *err) {
   for (uint32_t i = 0; i < plan->padded_count; i++) {
     const struct tir_buffer_node *n = tir_buffer_at(ir, plan->padded[i].buffer);
     uint32_t lists[] = {n->writers, plan->padded[i].write ? n->readers : TIR_NONE};
@@ -387,8 +390,8 @@ static bool check_declared_read(struct tir *ir, void *err, const struct tir_conf
   return !own->reads || own->declares_reads || tir_refuse_undeclared(ir, own->block, conflict->buffer, err);
 }
 
-static bool check(struct tir *ir, tir_block block, const int64_t *padding, uint32_t count, struct plan *plan,
-                  ms_error *err) {
+static bool check_pad_einsum(struct tir *ir, tir_block block, const int64_t *padding, uint32_t count,
+                             struct pad_einsum_plan *plan, ms_error *err) {
   if (!tir_find_scope(ir, block, &plan->scope, err)) return false;
   plan->count = tir_block_at(ir, block)->iters.count;
   bool fit = true;
@@ -415,7 +418,7 @@ static tir_var grow(struct tir *ir, tir_var v, tir_expr extent) {
   return made;
 }
 
-static void grow_domains(struct tir *ir, tir_block block, struct plan *plan) {
+static void grow_domains(struct tir *ir, tir_block block, struct pad_einsum_plan *plan) {
   for (uint32_t i = 0; i < plan->count; i++) {
     if (!plan->extents[i]) continue;
     tir_var old = plan->iters[i].var;
@@ -441,7 +444,8 @@ static void padded_store(struct tir *ir, void *context, tir_stmt s) {
   tir_as(ir, s, TIR_STORE)->store.buffer = *(const tir_buffer *)context;
 }
 
-static tir_buffer make_buffer(struct tir *ir, tir_block block, const struct plan *plan, const struct padded *p) {
+static tir_buffer make_buffer(struct tir *ir, tir_block block, const struct pad_einsum_plan *plan,
+                              const struct padded *p) {
   struct tir_buffer_node like = *tir_buffer_at(ir, p->buffer);
   tir_symbol name = tir_symbol_suffix(ir, like.name, "_pad");
   tir_buffer made = tir_new_buffer(ir, name, like.type, p->shape, like.rank, like.scope);
@@ -473,7 +477,7 @@ static tir_stmt make_copy(struct tir *ir, const struct padded *p, tir_buffer mad
   return tir_make_copy_stage(ir, &s, &block); /* what is read beyond the buffer is zero */
 }
 
-static void edit(struct tir *ir, tir_block block, struct plan *plan) {
+static void edit_pad_einsum(struct tir *ir, tir_block block, struct pad_einsum_plan *plan) {
   tir_stmt after = plan->top;
   grow_domains(ir, block, plan);
   for (uint32_t i = 0; i < plan->padded_count; i++) {
@@ -490,9 +494,9 @@ static void edit(struct tir *ir, tir_block block, struct plan *plan) {
 
 bool tir_pad_einsum(struct tir *ir, tir_block block, const int64_t *padding, uint32_t count, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
-  struct plan plan = {0};
+  struct pad_einsum_plan plan = {0};
   struct tir_mark mark = tir_mark(ir);
-  if (!tir_rewind_unless(ir, &mark, check(ir, block, padding, count, &plan, err))) return false;
-  edit(ir, block, &plan);
+  if (!tir_rewind_unless(ir, &mark, check_pad_einsum(ir, block, padding, count, &plan, err))) return false;
+  edit_pad_einsum(ir, block, &plan);
   return true;
 }

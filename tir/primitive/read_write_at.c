@@ -24,7 +24,7 @@
 
 enum { MOST_VARS = 64, MOST_RANK = TIR_MOST_CACHED_RANK };
 
-struct plan {
+struct read_write_at_plan {
   tir_loop loop;
   bool write;
   struct tir_cache_plan cache;
@@ -45,19 +45,19 @@ static const struct tir_region *next_region(const struct tir *ir, struct tir_spa
 }
 
 /* Of the copy, as far as threads share it. */
-static tir_symbol memory_of(struct tir *ir, const struct plan *plan) {
+static tir_symbol memory_of(struct tir *ir, const struct read_write_at_plan *plan) {
   return tir_memory_of_threads(ir, tir_symbol_of(ir, plan->cache.storage));
 }
 
 /* Conditions of the block that loops below the loop do not change. */
-static tir_expr find_condition(struct tir *ir, const struct plan *plan, tir_block block) {
+static tir_expr find_condition(struct tir *ir, const struct read_write_at_plan *plan, tir_block block) {
   tir_var vars[MOST_VARS];
   tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   uint32_t count = tir_running_loops(ir, block, plan->loop, memory_of(ir, plan), vars, MOST_VARS);
   return predicate && count <= MOST_VARS ? tir_invariant_conditions(ir, predicate, vars, count) : TIR_NONE;
 }
 
-static void meet_condition(struct tir *ir, struct plan *plan, tir_block block) {
+static void meet_condition(struct tir *ir, struct read_write_at_plan *plan, tir_block block) {
   tir_expr condition = find_condition(ir, plan, block);
   plan->differ |= plan->met && plan->condition != condition;
   plan->condition = plan->differ ? TIR_NONE : condition;
@@ -65,7 +65,7 @@ static void meet_condition(struct tir *ir, struct plan *plan, tir_block block) {
 }
 
 /* What a region of the block covers below the loop, added to `all`. */
-static bool add_used(struct tir *ir, const struct plan *plan, tir_block block, struct tir_region region,
+static bool add_used(struct tir *ir, const struct read_write_at_plan *plan, tir_block block, struct tir_region region,
                      struct tir_interval *all, ms_error *err) {
   struct tir_interval covered[MOST_RANK];
   if (!tir_region_from(ir, block, region, plan->loop, memory_of(ir, plan), covered))
@@ -81,7 +81,8 @@ struct written {
 };
 
 /* Loops around can leave the block no iteration below the loop that writes the region. */
-static bool may_be_left_out(struct tir *ir, const struct plan *plan, tir_block block, struct tir_region region) {
+static bool may_be_left_out(struct tir *ir, const struct read_write_at_plan *plan, tir_block block,
+                            struct tir_region region) {
   tir_var vars[MOST_VARS];
   tir_expr ranges[2 * MOST_RANK], predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   uint32_t count = tir_running_loops(ir, block, plan->loop, memory_of(ir, plan), vars, MOST_VARS);
@@ -91,8 +92,8 @@ static bool may_be_left_out(struct tir *ir, const struct plan *plan, tir_block b
 }
 
 /* What is surely written of a region, added to `all`. */
-static void add_written(struct tir *ir, const struct plan *plan, tir_block block, struct tir_region region,
-                        struct written *all) {
+static void add_written(struct tir *ir, const struct read_write_at_plan *plan, tir_block block,
+                        struct tir_region region, struct written *all) {
   struct tir_interval covered[MOST_RANK];
   if (!tir_implies(ir, plan->condition, find_condition(ir, plan, block)) || /* it may not run */
       may_be_left_out(ir, plan, block, region) ||
@@ -106,7 +107,7 @@ static void add_written(struct tir *ir, const struct plan *plan, tir_block block
 }
 
 /* All that is ever written to the buffer is written below the loop, to the copy, which lives as long. */
-static bool takes_all_writes(const struct tir *ir, const struct plan *plan) {
+static bool takes_all_writes(const struct tir *ir, const struct read_write_at_plan *plan) {
   const struct tir_buffer_node *n = tir_buffer_at(ir, plan->cache.buffer);
   for (uint32_t u = n->writers; u; u = ir->uses.at[u].next)
     if (!tir_is_below(ir, ir->uses.at[u].block, plan->loop)) return false;
@@ -114,7 +115,7 @@ static bool takes_all_writes(const struct tir *ir, const struct plan *plan) {
 }
 
 /* What a block declares of the buffer is what it does, and what it reads was written before. */
-static bool check_declared(struct tir *ir, const struct plan *plan, tir_block block, ms_error *err) {
+static bool check_declared(struct tir *ir, const struct read_write_at_plan *plan, tir_block block, ms_error *err) {
   bool reads = tir_has_region_of(ir, tir_block_at(ir, block)->reads, plan->cache.buffer);
   bool writes = tir_has_region_of(ir, tir_block_at(ir, block)->writes, plan->cache.buffer);
   if (!reads && !writes) return true;
@@ -132,7 +133,8 @@ static bool check_declared(struct tir *ir, const struct plan *plan, tir_block bl
 }
 
 /* The blocks below one statement of the loop's body. */
-static bool look_below(struct tir *ir, struct plan *plan, tir_stmt top, bool *reads, bool *writes, ms_error *err) {
+static bool look_below(struct tir *ir, struct read_write_at_plan *plan, tir_stmt top, bool *reads, bool *writes,
+                       ms_error *err) {
   tir_buffer buffer = plan->cache.buffer;
   struct tir_outside_use use;
   if (tir_next_outside_use(ir, plan->cache.scope, buffer, top, TIR_NONE, &use)) /* in no region */
@@ -152,7 +154,7 @@ static bool look_below(struct tir *ir, struct plan *plan, tir_stmt top, bool *re
   return true;
 }
 
-static bool find_places(struct tir *ir, struct plan *plan, ms_error *err) {
+static bool find_places(struct tir *ir, struct read_write_at_plan *plan, ms_error *err) {
   tir_stmt first_read = TIR_NONE, last_write = TIR_NONE, late = TIR_NONE;
   const char *name = tir_buffer_name(ir, plan->cache.buffer);
   for (tir_stmt s = tir_stmt_at(ir, plan->loop)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) {
@@ -176,13 +178,14 @@ static bool find_places(struct tir *ir, struct plan *plan, ms_error *err) {
   return true;
 }
 
-static bool refuse_unwritten(struct tir *ir, const struct plan *plan, tir_stmt where, const char *what, ms_error *err) {
+static bool refuse_unwritten(struct tir *ir, const struct read_write_at_plan *plan, tir_stmt where, const char *what,
+                             ms_error *err) {
   return tir_refuse(ir, err, MS_AT_UNWRITTEN, where, "more of `%s` is %s than is surely written below the loop before",
                     tir_buffer_name(ir, plan->cache.buffer), what);
 }
 
 /* The outermost loop of the scope that stands around the block and reduces in it; TIR_NONE: below the loop alone. */
-static tir_stmt reduced_around(struct tir *ir, const struct plan *plan, tir_block block) {
+static tir_stmt reduced_around(struct tir *ir, const struct read_write_at_plan *plan, tir_block block) {
   tir_stmt outermost = TIR_NONE;
   for (tir_stmt s = plan->loop; s != plan->cache.scope; s = tir_stmt_at(ir, s)->parent)
     if (tir_is(ir, s, TIR_LOOP) && tir_reduces_over(ir, block, tir_as(ir, s, TIR_LOOP)->loop.var)) outermost = s;
@@ -190,7 +193,7 @@ static tir_stmt reduced_around(struct tir *ir, const struct plan *plan, tir_bloc
 }
 
 /* The copy keeps sums from one iteration of a loop around to the next: nothing else writes the buffer meanwhile. */
-static bool check_sums(struct tir *ir, const struct plan *plan, tir_block block, ms_error *err) {
+static bool check_sums(struct tir *ir, const struct read_write_at_plan *plan, tir_block block, ms_error *err) {
   tir_buffer buffer = plan->cache.buffer;
   tir_stmt around = reduced_around(ir, plan, block), writer = TIR_NONE;
   if (!around) return true;
@@ -207,7 +210,7 @@ static bool check_sums(struct tir *ir, const struct plan *plan, tir_block block,
 }
 
 /* The copy holds nothing but what is written below the loop: nothing else is read of it, or copied back. */
-static bool check_written(struct tir *ir, const struct plan *plan, ms_error *err) {
+static bool check_written(struct tir *ir, const struct read_write_at_plan *plan, ms_error *err) {
   struct written written = {.any = false};
   bool all = takes_all_writes(ir, plan);
   tir_buffer buffer = plan->cache.buffer;
@@ -236,20 +239,20 @@ static bool check_written(struct tir *ir, const struct plan *plan, ms_error *err
 }
 
 /* The region copied: in terms of the loops around, cut to the buffer. */
-static void find_region(struct tir *ir, struct plan *plan) {
+static void find_region(struct tir *ir, struct read_write_at_plan *plan) {
   struct tir_region region = tir_region_of_box(ir, plan->cache.buffer, plan->used);
   tir_cache_region(ir, &plan->cache, &region);
 }
 
 /* No variable of the loops around. */
 static bool is_foreign(const struct tir *ir, const void *context, tir_var v) {
-  const struct plan *plan = context;
+  const struct read_write_at_plan *plan = context;
   for (tir_stmt s = plan->loop; s && tir_is(ir, s, TIR_LOOP); s = tir_stmt_at(ir, s)->parent)
     if (tir_as(ir, s, TIR_LOOP)->loop.var == v) return false;
   return tir_var_at(ir, v)->kind != TIR_VAR_PLAIN;
 }
 
-static bool has_conditional_writer(const struct tir *ir, const struct plan *plan) {
+static bool has_conditional_writer(const struct tir *ir, const struct read_write_at_plan *plan) {
   for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->writers; u; u = ir->uses.at[u].next)
     if (tir_is_below(ir, ir->uses.at[u].block, plan->cache.scope) &&
         tir_as(ir, ir->uses.at[u].block, TIR_BLOCK)->block.predicate)
@@ -257,14 +260,14 @@ static bool has_conditional_writer(const struct tir *ir, const struct plan *plan
   return false;
 }
 
-static bool ranges_load(const struct tir *ir, const struct plan *plan) {
+static bool ranges_load(const struct tir *ir, const struct read_write_at_plan *plan) {
   for (uint32_t i = 0; i < 2 * plan->cache.rank; i++)
     if (tir_at(ir, plan->cache.ranges[i])->flags & TIR_HAS_LOAD) return true;
   return false;
 }
 
 /* What is copied in all iterations of the loops is what the scope declares that it reads; a root declares nothing. */
-static bool is_declared(struct tir *ir, const struct plan *plan) {
+static bool is_declared(struct tir *ir, const struct read_write_at_plan *plan) {
   const struct tir_cache_plan *cache = &plan->cache;
   struct tir_span reads = tir_block_at(ir, cache->scope)->reads;
   tir_expr ranges[2 * MOST_RANK];
@@ -287,7 +290,7 @@ static bool is_declared(struct tir *ir, const struct plan *plan) {
 
 /* What is copied for readers may be more than they read: it was written too, and is declared, if need be under their
  * condition, which also keeps what says where in its bounds. */
-static bool check_covered(struct tir *ir, struct plan *plan, ms_error *err) {
+static bool check_covered(struct tir *ir, struct read_write_at_plan *plan, ms_error *err) {
   tir_expr ranges[2 * MOST_RANK];
   struct tir_use_at use = {plan->first, plan->cache.buffer, ranges, TIR_NONE};
   for (uint32_t i = 0; i < 2 * plan->cache.rank; i++) ranges[i] = plan->cache.ranges[i];
@@ -305,7 +308,7 @@ static bool check_covered(struct tir *ir, struct plan *plan, ms_error *err) {
 }
 
 /* What the ranges load was written before the copy runs. */
-static bool check_loaded(struct tir *ir, const struct plan *plan, tir_buffer loaded, ms_error *err) {
+static bool check_loaded(struct tir *ir, const struct read_write_at_plan *plan, tir_buffer loaded, ms_error *err) {
   struct tir_transfer copy = {.to = plan->loop, .before = plan->first};
   if (plan->write) copy.before = tir_stmt_at(ir, plan->last)->next;
   tir_block writer = tir_written_later(ir, &copy, loaded);
@@ -314,7 +317,7 @@ static bool check_loaded(struct tir *ir, const struct plan *plan, tir_buffer loa
                                tir_buffer_name(ir, plan->cache.buffer), tir_block_name(ir, writer));
 }
 
-static bool check_loads(struct tir *ir, const struct plan *plan, ms_error *err) {
+static bool check_loads(struct tir *ir, const struct read_write_at_plan *plan, ms_error *err) {
   tir_expr loads[MOST_VARS];
   for (uint32_t i = 0; i < 2 * plan->cache.rank; i++) {
     if (!(tir_at(ir, plan->cache.ranges[i])->flags & TIR_HAS_LOAD)) continue;
@@ -326,7 +329,7 @@ static bool check_loads(struct tir *ir, const struct plan *plan, ms_error *err) 
   return true;
 }
 
-static bool check_region(struct tir *ir, const struct plan *plan, ms_error *err) {
+static bool check_region(struct tir *ir, const struct read_write_at_plan *plan, ms_error *err) {
   bool foreign = plan->differ && ranges_load(ir, plan); /* on conditions of some that no copy for all is under */
   for (uint32_t i = 0; i < plan->cache.rank; i++)
     if (tir_at(ir, plan->cache.ranges[2 * i + 1])->hi < 1)
@@ -341,7 +344,7 @@ static bool check_region(struct tir *ir, const struct plan *plan, ms_error *err)
                     tir_buffer_name(ir, plan->cache.buffer));
 }
 
-static bool check_matches(struct tir *ir, const struct plan *plan, ms_error *err) {
+static bool check_matches(struct tir *ir, const struct read_write_at_plan *plan, ms_error *err) {
   for (tir_stmt s = plan->first;; s = tir_stmt_at(ir, s)->next) {
     for (tir_stmt b = s; b; b = tir_next(ir, b, s))
       if (tir_is(ir, b, TIR_BLOCK) && !tir_check_cache_matches(ir, &plan->cache, b, err)) return false;
@@ -349,8 +352,8 @@ static bool check_matches(struct tir *ir, const struct plan *plan, ms_error *err
   }
 }
 
-static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const char *storage, struct plan *plan,
-                  ms_error *err) {
+static bool check_read_write_at(struct tir *ir, tir_block block, uint32_t buffer_index, const char *storage,
+                                struct read_write_at_plan *plan, ms_error *err) {
   if (!tir_check_cached_buffer(ir, block, buffer_index, plan->write, storage, &plan->cache, err)) return false;
   for (uint32_t i = 0; i < plan->cache.rank; i++) plan->used[i] = tir_nothing();
   plan->cache.scope = tir_parent_block(ir, plan->loop);
@@ -382,7 +385,7 @@ static bool collect_iter(void *data, tir_expr e) {
   return false;
 }
 
-static void make_iters(struct tir *ir, const struct plan *plan, struct collector *c) {
+static void make_iters(struct tir *ir, const struct read_write_at_plan *plan, struct collector *c) {
   *c = (struct collector){.ir = ir};
   for (uint32_t i = 0; i < 2 * plan->cache.rank; i++) tir_walk_expr(ir, plan->cache.ranges[i], collect_iter, c);
   for (uint32_t i = 0; i < c->count; i++) {
@@ -394,7 +397,7 @@ static void make_iters(struct tir *ir, const struct plan *plan, struct collector
   }
 }
 
-static tir_block make_copy(struct tir *ir, const struct plan *plan, tir_buffer copy) {
+static tir_block make_copy(struct tir *ir, const struct read_write_at_plan *plan, tir_buffer copy) {
   struct collector c;
   tir_expr ranges[2 * MOST_RANK], indices[MOST_RANK];
   tir_var loops[MOST_RANK];
@@ -423,7 +426,7 @@ static tir_block make_copy(struct tir *ir, const struct plan *plan, tir_buffer c
   return block;
 }
 
-static tir_block edit(struct tir *ir, struct plan *plan) {
+static tir_block edit_read_write_at(struct tir *ir, struct read_write_at_plan *plan) {
   tir_buffer copy = tir_make_cache(ir, &plan->cache);
   tir_block block = make_copy(ir, plan, copy);
   tir_subst_buffer(ir, plan->cache.buffer, copy);
@@ -442,10 +445,10 @@ static tir_block edit(struct tir *ir, struct plan *plan) {
 
 static bool at(struct tir *ir, tir_loop loop, tir_block block, uint32_t buffer_index, const char *storage, bool write,
                tir_block *out, ms_error *err) {
-  struct plan plan = {.loop = loop, .write = write};
+  struct read_write_at_plan plan = {.loop = loop, .write = write};
   struct tir_mark mark = tir_mark(ir);
-  if (!tir_rewind_unless(ir, &mark, check(ir, block, buffer_index, storage, &plan, err))) return false;
-  *out = edit(ir, &plan);
+  if (!tir_rewind_unless(ir, &mark, check_read_write_at(ir, block, buffer_index, storage, &plan, err))) return false;
+  *out = edit_read_write_at(ir, &plan);
   return true;
 }
 

@@ -22,7 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct plan {
+struct reindex_plan {
   tir_block scope;
   tir_buffer buffer;
   bool write;
@@ -34,7 +34,7 @@ struct plan {
 
 /* ---- Check ---- */
 
-static bool check_nest(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool check_nest(struct tir *ir, tir_block block, struct reindex_plan *plan, ms_error *err) {
   tir_stmt s = block, parent = tir_stmt_at(ir, s)->parent;
   for (; parent != plan->scope; s = parent, parent = tir_stmt_at(ir, s)->parent) {
     if (tir_is(ir, parent, TIR_LOOP) && (s == block || tir_only_child(ir, parent) == s)) continue;
@@ -45,7 +45,7 @@ static bool check_nest(struct tir *ir, tir_block block, struct plan *plan, ms_er
   return true;
 }
 
-static bool check_uses(struct tir *ir, tir_block block, const struct plan *plan, bool writers, ms_error *err) {
+static bool check_uses(struct tir *ir, tir_block block, const struct reindex_plan *plan, bool writers, ms_error *err) {
   const struct tir_buffer_node *n = tir_buffer_at(ir, plan->buffer);
   for (uint32_t u = writers ? n->writers : n->readers; u; u = ir->uses.at[u].next) {
     tir_block b = ir->uses.at[u].block;
@@ -62,25 +62,25 @@ static bool check_uses(struct tir *ir, tir_block block, const struct plan *plan,
 
 /* No other block of the nest, nor one on the wrong side of it, may have to do with the copy: whoever writes what is
  * copied, and who reads what is copied back. */
-static bool check_order(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+static bool check_order(struct tir *ir, tir_block block, const struct reindex_plan *plan, ms_error *err) {
   return check_uses(ir, block, plan, true, err) && (!plan->write || check_uses(ir, block, plan, false, err));
 }
 
-static bool refuse_scope(struct tir *ir, tir_block block, const struct plan *plan, tir_stmt at, ms_error *err) {
+static bool refuse_scope(struct tir *ir, tir_block block, const struct reindex_plan *plan, tir_stmt at, ms_error *err) {
   return tir_refuse(ir, err, MS_SCOPE_ORDER, at,
                     "between the copy and block `%s`, `%s` uses buffer `%s` outside of blocks",
                     tir_block_name(ir, block), tir_block_name(ir, plan->scope), tir_buffer_name(ir, plan->buffer));
 }
 
 /* Nor may the scope itself, at a statement of the nest, or where it loads to say in which iterations blocks run. */
-static bool check_scope(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+static bool check_scope(struct tir *ir, tir_block block, const struct reindex_plan *plan, ms_error *err) {
   struct tir_outside_use use;
   for (tir_stmt s = TIR_NONE; tir_next_outside_use(ir, plan->scope, plan->buffer, plan->top, s, &use); s = use.at)
     if (plan->write || use.writes) return refuse_scope(ir, block, plan, use.at, err);
   return true;
 }
 
-static void simplify_access(struct tir *ir, tir_block block, struct plan *plan) {
+static void simplify_access(struct tir *ir, tir_block block, struct reindex_plan *plan) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
   for (uint32_t d = 0; d < plan->access.rank; d++) plan->access.at[d] = tir_simplify(ir, plan->access.at[d]);
   plan->count = 0;
@@ -94,7 +94,7 @@ static void simplify_access(struct tir *ir, tir_block block, struct plan *plan) 
 
 enum { MOST_LOOPS = 64 };
 
-static bool check_extents(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+static bool check_extents(struct tir *ir, tir_block block, const struct reindex_plan *plan, ms_error *err) {
   for (uint32_t i = 0; i < plan->count; i++) {
     if (tir_at(ir, ir->vars.at[plan->covered[i]].min)->lo < 0) /* it is an index of the copy */
       return tir_refuse(ir, err, MS_DOMAIN_NEGATIVE, block,
@@ -107,13 +107,13 @@ static bool check_extents(struct tir *ir, tir_block block, const struct plan *pl
 }
 
 /* It is there before the scope begins. */
-static bool is_input(struct tir *ir, const struct plan *plan) {
+static bool is_input(struct tir *ir, const struct reindex_plan *plan) {
   return !plan->write && !tir_buffer_at(ir, plan->buffer)->writers &&
          tir_writes_are_declared(ir, plan->buffer, plan->scope);
 }
 
 /* What is copied was written: for every value of each iteration, as far as that is known. An input is there anyway. */
-static bool check_domains(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+static bool check_domains(struct tir *ir, tir_block block, const struct reindex_plan *plan, ms_error *err) {
   tir_var vars[MOST_LOOPS];
   uint32_t count = tir_loop_vars(ir, block, plan->scope, vars, MOST_LOOPS);
   struct tir_span iters = tir_block_at(ir, block)->iters;
@@ -135,7 +135,7 @@ static bool check_domains(struct tir *ir, tir_block block, const struct plan *pl
 
 /* The iterations that the place depends on take all their values with one another: of such as share a loop, some may
  * never meet. */
-static bool check_together(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+static bool check_together(struct tir *ir, tir_block block, const struct reindex_plan *plan, ms_error *err) {
   tir_var vars[MOST_LOOPS];
   tir_expr ranges[2 * TIR_MOST_EDITED_RANK];
   struct tir_interval taken[TIR_MOST_EDITED_RANK];
@@ -154,7 +154,7 @@ static bool check_together(struct tir *ir, tir_block block, const struct plan *p
 
 /* What is read for the copy, for all values of the iterations, is what the scope states that it reads: a root states
  * nothing, neither does a block that does not name the buffer, and what was stated by hand is trusted. */
-static bool check_stated(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+static bool check_stated(struct tir *ir, tir_block block, const struct reindex_plan *plan, ms_error *err) {
   const struct tir_region *stated = tir_region_of(ir, tir_block_at(ir, plan->scope)->reads, plan->buffer);
   if (plan->write || !stated || !tir_parent_block(ir, plan->scope) || tir_buffer_at(ir, plan->buffer)->user_annotated)
     return true;
@@ -175,7 +175,7 @@ static bool check_stated(struct tir *ir, tir_block block, const struct plan *pla
 
 /* The copy goes through the iterations in their order, whatever loops the block has: of what several of them write, it
  * would take another. */
-static bool check_meeting(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+static bool check_meeting(struct tir *ir, tir_block block, const struct reindex_plan *plan, ms_error *err) {
   return !plan->write || !tir_instances_meet(ir, block) ||
          tir_refuse(
              ir, err, MS_ITERATIONS_IN_ORDER, block,
@@ -183,7 +183,8 @@ static bool check_meeting(struct tir *ir, tir_block block, const struct plan *pl
              tir_block_name(ir, block), tir_buffer_name(ir, plan->buffer));
 }
 
-static bool check(struct tir *ir, tir_block block, uint32_t index, bool write, struct plan *plan, ms_error *err) {
+static bool check_reindex(struct tir *ir, tir_block block, uint32_t index, bool write, struct reindex_plan *plan,
+                          ms_error *err) {
   plan->write = write;
   if (!tir_check_buffer_of(ir, block, index, write, &plan->buffer, err)) return false;
   if (!tir_find_scope(ir, block, &plan->scope, err)) return false;
@@ -206,7 +207,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, bool write, s
 
 /* ---- Edit ---- */
 
-static tir_buffer make_buffer(struct tir *ir, const struct plan *plan) {
+static tir_buffer make_buffer(struct tir *ir, const struct reindex_plan *plan) {
   tir_expr shape[TIR_MOST_EDITED_RANK];
   for (uint32_t i = 0; i < plan->count; i++) {
     struct tir_var_node v = ir->vars.at[plan->covered[i]];
@@ -227,7 +228,7 @@ static tir_var new_var(struct tir *ir, enum tir_var_kind kind, const char *stem,
   return tir_new_var(ir, kind, tir_name_ordinal(ir, tir_symbol_of(ir, stem), i), v.type, v.min, v.extent);
 }
 
-static tir_block make_stage(struct tir *ir, const struct plan *plan, tir_buffer made) {
+static tir_block make_stage(struct tir *ir, const struct reindex_plan *plan, tir_buffer made) {
   struct tir_copy_stage s = {.loop_count = plan->count, .iter_count = plan->count};
   tir_expr at[TIR_MOST_EDITED_RANK], by_iters[TIR_MOST_EDITED_RANK];
   for (uint32_t i = 0; i < plan->count; i++) {
@@ -255,7 +256,7 @@ static tir_block make_stage(struct tir *ir, const struct plan *plan, tir_buffer 
   return block;
 }
 
-static tir_block edit(struct tir *ir, tir_block block, const struct plan *plan) {
+static tir_block edit_reindex(struct tir *ir, tir_block block, const struct reindex_plan *plan) {
   tir_expr at[TIR_MOST_EDITED_RANK];
   tir_buffer made = make_buffer(ir, plan);
   for (uint32_t i = 0; i < plan->count; i++) at[i] = tir_var_expr(ir, plan->covered[i]);
@@ -265,9 +266,9 @@ static tir_block edit(struct tir *ir, tir_block block, const struct plan *plan) 
 
 bool tir_reindex(struct tir *ir, tir_block block, uint32_t buffer_index, bool write, tir_block *out, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
-  struct plan plan;
+  struct reindex_plan plan;
   struct tir_mark mark = tir_mark(ir);
-  if (!tir_rewind_unless(ir, &mark, check(ir, block, buffer_index, write, &plan, err))) return false;
-  *out = edit(ir, block, &plan);
+  if (!tir_rewind_unless(ir, &mark, check_reindex(ir, block, buffer_index, write, &plan, err))) return false;
+  *out = edit_reindex(ir, block, &plan);
   return true;
 }

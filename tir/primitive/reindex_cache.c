@@ -20,7 +20,7 @@
 
 #include <string.h>
 
-struct plan {
+struct reindex_cache_plan {
   struct tir_cache_plan cache;
   const struct tir_index_map *map;
   bool write;
@@ -37,7 +37,8 @@ struct plan {
 enum { MOST_LOADS = 64 };
 
 /* Of *last and the children of the scope before the block that write what the scope loads at `s`, the last. */
-static void find_writers(struct tir *ir, tir_block block, const struct plan *plan, tir_stmt s, tir_block *last) {
+static void find_writers(struct tir *ir, tir_block block, const struct reindex_cache_plan *plan, tir_stmt s,
+                         tir_block *last) {
   tir_expr loads[MOST_LOADS];
   uint32_t count = tir_scope_loads(ir, s, TIR_NONE, loads, MOST_LOADS);
   for (uint32_t i = 0; i < count && i < MOST_LOADS; i++)
@@ -49,7 +50,7 @@ static void find_writers(struct tir *ir, tir_block block, const struct plan *pla
 }
 
 /* Which elements are read may depend on data: the copy comes after what writes that too. */
-static tir_block last_writer(struct tir *ir, tir_block block, const struct plan *plan, tir_block writer) {
+static tir_block last_writer(struct tir *ir, tir_block block, const struct reindex_cache_plan *plan, tir_block writer) {
   for (tir_stmt s = block; s != plan->cache.scope; s = tir_stmt_at(ir, s)->parent)
     find_writers(ir, block, plan, s, &writer);
   return writer;
@@ -63,7 +64,7 @@ static bool check_steady(struct tir *ir, tir_block block, const struct tir_cache
   return top == block || tir_check_places_steady(ir, block, top, err);
 }
 
-static bool find_place(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool find_place(struct tir *ir, tir_block block, struct reindex_cache_plan *plan, ms_error *err) {
   struct tir_cache_plan *cache = &plan->cache;
   tir_block writer, reader = block;
   if (!tir_check_declared_around(ir, cache->buffer, cache->scope, err) ||
@@ -90,7 +91,8 @@ static bool find_place(struct tir *ir, tir_block block, struct plan *plan, ms_er
 
 /* ---- Check: the elements ---- */
 
-static bool read_region(struct tir *ir, tir_block block, uint32_t index, struct plan *plan, ms_error *err) {
+static bool read_region(struct tir *ir, tir_block block, uint32_t index, struct reindex_cache_plan *plan,
+                        ms_error *err) {
   struct tir_span span = tir_regions(ir, block, plan->write);
   uint32_t ranges = ir->regions.at[span.first + index].ranges;
   for (uint32_t d = 0; d < plan->cache.rank; d++) {
@@ -103,7 +105,7 @@ static bool read_region(struct tir *ir, tir_block block, uint32_t index, struct 
 }
 
 /* What the block does with the buffer it does there. */
-static bool check_access(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+static bool check_access(struct tir *ir, tir_block block, const struct reindex_cache_plan *plan, ms_error *err) {
   struct tir_single_access access;
   if (!tir_find_single_access(ir, block, plan->cache.buffer, true, &access, err)) return false;
   for (uint32_t d = 0; d < access.rank; d++)
@@ -119,7 +121,7 @@ static bool use_var(const struct tir *ir, const tir_expr *exprs, uint32_t count,
   return false;
 }
 
-static bool map_elements(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool map_elements(struct tir *ir, tir_block block, struct reindex_cache_plan *plan, ms_error *err) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
   const struct tir_index_map *map = plan->map;
   tir_var vars[TIR_MOST_MAP_RANK];
@@ -161,7 +163,7 @@ static bool are_among(struct tir *ir, const tir_expr *these, uint32_t count, con
 }
 
 /* The map is injective: from its results follow the iterations, or it gives the buffer's own indices. */
-static bool check_map(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+static bool check_map(struct tir *ir, tir_block block, const struct reindex_cache_plan *plan, ms_error *err) {
   uint32_t count = plan->map->result_count, rank = plan->cache.rank;
   tir_expr outputs[TIR_MOST_MAP_RANK], values[TIR_MOST_STAGE], padding;
   tir_name name = tir_name_of(ir, "axis");
@@ -199,7 +201,7 @@ static void choose_loops(const struct tir *ir, const tir_expr *bindings, uint32_
 }
 
 /* Copies the loops under the place that the copied iterations are bound to; substitution of them stands after it. */
-static bool copy_loops(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool copy_loops(struct tir *ir, tir_block block, struct reindex_cache_plan *plan, ms_error *err) {
   struct tir_copy_stage *s = &plan->stage;
   tir_var around[TIR_MOST_STAGE];
   tir_expr bindings[TIR_MOST_STAGE];
@@ -223,7 +225,8 @@ static bool copy_loops(struct tir *ir, tir_block block, struct plan *plan, ms_er
 }
 
 /* Loops under the place that are not copied. */
-static uint32_t other_loops(const struct tir *ir, tir_block block, const struct plan *plan, tir_var *out) {
+static uint32_t other_loops(const struct tir *ir, tir_block block, const struct reindex_cache_plan *plan,
+                            tir_var *out) {
   tir_stmt high = plan->cache.before ? tir_stmt_at(ir, plan->cache.before)->parent : plan->cache.scope;
   uint32_t count = 0;
   for (tir_stmt s = tir_stmt_at(ir, block)->parent; s != high; s = tir_stmt_at(ir, s)->parent) {
@@ -250,8 +253,8 @@ static bool is_foreign(const struct tir *ir, const void *context, tir_var v) {
 
 /* Conditions of the block hold for the copy, but for those on loops that are not copied, which go to *dropped. One on
  * both cannot be split. */
-static bool copy_conditions(struct tir *ir, tir_expr e, struct plan *plan, const tir_var *others, uint32_t count,
-                            tir_expr *dropped) {
+static bool copy_conditions(struct tir *ir, tir_expr e, struct reindex_cache_plan *plan, const tir_var *others,
+                            uint32_t count, tir_expr *dropped) {
   struct tir_expr_node n = *tir_at(ir, e);
   if (n.kind == TIR_AND)
     return copy_conditions(ir, n.a, plan, others, count, dropped) &&
@@ -264,7 +267,7 @@ static bool copy_conditions(struct tir *ir, tir_expr e, struct plan *plan, const
   return !tir_any_var(ir, e, is_foreign, &(struct others){others, count});
 }
 
-static bool check_loops(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool check_loops(struct tir *ir, tir_block block, struct reindex_cache_plan *plan, ms_error *err) {
   tir_stmt high = plan->cache.before ? tir_stmt_at(ir, plan->cache.before)->parent : plan->cache.scope;
   if (!tir_only_loops_between(ir, block, high))
     return tir_refuse(ir, err, MS_NOT_ONLY_LOOPS_BETWEEN, block, "more than loops is around block `%s`",
@@ -286,8 +289,8 @@ static bool check_loops(struct tir *ir, tir_block block, struct plan *plan, ms_e
                     tir_block_name(ir, block));
 }
 
-static bool check(struct tir *ir, tir_block block, uint32_t index, const char *scope, struct plan *plan,
-                  ms_error *err) {
+static bool check_reindex_cache(struct tir *ir, tir_block block, uint32_t index, const char *scope,
+                                struct reindex_cache_plan *plan, ms_error *err) {
   return tir_check_cached_buffer(ir, block, index, plan->write, scope, &plan->cache, err) &&
          tir_check_stage_pipeline(ir, plan->cache.scope, err) && find_place(ir, block, plan, err) &&
          tir_check_declared_around(ir, plan->cache.buffer, plan->cache.scope, err) &&
@@ -301,7 +304,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, const char *s
 
 /* ---- Edit ---- */
 
-static tir_buffer make_cache(struct tir *ir, const struct plan *plan) {
+static tir_buffer make_cache(struct tir *ir, const struct reindex_cache_plan *plan) {
   tir_buffer cache = tir_copy_buffer(ir, plan->cache.buffer);
   tir_symbol name = tir_free_block_name(
       ir, tir_symbol_format(ir, "%s_%s", tir_buffer_name(ir, plan->cache.buffer), plan->cache.storage));
@@ -318,7 +321,7 @@ static tir_buffer make_cache(struct tir *ir, const struct plan *plan) {
   return cache;
 }
 
-static tir_block make_stage(struct tir *ir, struct plan *plan, tir_buffer cache) {
+static tir_block make_stage(struct tir *ir, struct reindex_cache_plan *plan, tir_buffer cache) {
   struct tir_copy_stage *s = &plan->stage;
   tir_expr old_at[TIR_MOST_EDITED_RANK], new_at[TIR_MOST_EDITED_RANK];
   uint32_t rank = plan->cache.rank, count = plan->map->result_count;
@@ -348,9 +351,9 @@ static tir_block make_stage(struct tir *ir, struct plan *plan, tir_buffer cache)
 
 static bool perform(struct tir *ir, tir_block block, uint32_t index, bool write, const char *scope,
                     const struct tir_index_map *map, tir_block *out, ms_error *err) {
-  struct plan plan = {.map = map, .write = write};
+  struct reindex_cache_plan plan = {.map = map, .write = write};
   struct tir_mark mark = tir_mark(ir);
-  if (!tir_rewind_unless(ir, &mark, check(ir, block, index, scope, &plan, err))) return false;
+  if (!tir_rewind_unless(ir, &mark, check_reindex_cache(ir, block, index, scope, &plan, err))) return false;
   tir_buffer cache = make_cache(ir, &plan);
   tir_replace_access(ir, block, plan.cache.buffer, cache, plan.new_at, map->result_count);
   *out = make_stage(ir, &plan, cache);

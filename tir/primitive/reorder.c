@@ -17,7 +17,7 @@
 
 enum { MOST_ON_STACK = 64 };
 
-struct plan {
+struct reorder_plan {
   tir_loop *chain; /* the nest as it is, outermost first */
   tir_loop *order; /* as it shall be */
   uint32_t depth;
@@ -86,7 +86,7 @@ static bool uses_loop(const struct tir *ir, tir_expr e, tir_loop l) {
 
 /* A quotient or remainder of several loops together: which values one of them has for an element depends on the others.
  */
-static bool has_entangled_loops(struct tir *ir, const struct plan *plan, tir_block block) {
+static bool has_entangled_loops(struct tir *ir, const struct reorder_plan *plan, tir_block block) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
     struct tir_linear l = tir_linear_of(ir, ir->iters.at[i].binding);
@@ -105,7 +105,7 @@ static bool is_in_both(struct tir *ir, tir_block block, tir_loop loop) {
   return tir_loop_extent(ir, loop) != 1 && tir_loop_iter_kinds(ir, loop, block) == 3;
 }
 
-static bool stands_with_both(struct tir *ir, const struct plan *plan, tir_block block, tir_loop loop) {
+static bool stands_with_both(struct tir *ir, const struct reorder_plan *plan, tir_block block, tir_loop loop) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
     tir_expr binding = ir->iters.at[i].binding;
@@ -117,7 +117,7 @@ static bool stands_with_both(struct tir *ir, const struct plan *plan, tir_block 
 
 /* Where loops of the nest are in spatial bindings and in reductions of `block`: those, and all that stand in a binding
  * with one of them, outermost first. Loops of one iteration do not count. */
-static uint32_t find_tied(struct tir *ir, const struct plan *plan, tir_block block, tir_loop *tied) {
+static uint32_t find_tied(struct tir *ir, const struct reorder_plan *plan, tir_block block, tir_loop *tied) {
   uint64_t spatial = 0, reduced = 0;
   struct tir_span iters = tir_block_at(ir, block)->iters;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
@@ -133,7 +133,8 @@ static uint32_t find_tied(struct tir *ir, const struct plan *plan, tir_block blo
 /* A reduction's init runs where its iterations are at their minima, which must come first for each element. Loops that
  * are reductions alone see to that in any order, and so do whole digits of loops; where what was fused of a spatial
  * loop and a reduction was split across its digits, only the order of the pieces does. */
-static bool check_init_first(struct tir *ir, const struct plan *plan, tir_block block, tir_loop *tied, ms_error *err) {
+static bool check_init_first(struct tir *ir, const struct reorder_plan *plan, tir_block block, tir_loop *tied,
+                             ms_error *err) {
   if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return true;
   uint32_t count = find_tied(ir, plan, block, tied), next = 0;
   for (uint32_t i = 0; i < plan->depth && next < count; i++) {
@@ -154,7 +155,7 @@ static bool is_bound(const struct tir *ir, tir_block block, tir_loop loop, bool 
   return false;
 }
 
-static uint32_t position_of(const struct plan *plan, tir_loop loop) {
+static uint32_t position_of(const struct reorder_plan *plan, tir_loop loop) {
   uint32_t i = 0;
   while (plan->chain[i] != loop) i++;
   return i;
@@ -262,7 +263,7 @@ static void find_whole_terms(struct tir *ir, tir_block block, struct whole_terms
 
 /* A loop that binds nothing, or whose digits are not all bound, repeats what is inside. Outside of a reduction it
  * repeats it from its init on; inside it takes each step several times: neither may become the other. */
-static bool check_repeats(struct tir *ir, const struct plan *plan, tir_block block, ms_error *err) {
+static bool check_repeats(struct tir *ir, const struct reorder_plan *plan, tir_block block, ms_error *err) {
   if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return true;
   struct whole_terms whole;
   find_whole_terms(ir, block, &whole);
@@ -283,7 +284,7 @@ static bool check_repeats(struct tir *ir, const struct plan *plan, tir_block blo
 }
 
 /* Of a loop in the block's spatial bindings and one in its reductions, the one around becomes the one inside. */
-static bool crosses_reductions(struct tir *ir, const struct plan *plan, tir_block block) {
+static bool crosses_reductions(struct tir *ir, const struct reorder_plan *plan, tir_block block) {
   for (uint32_t i = 0; i < plan->depth; i++)
     for (uint32_t k = i + 1; k < plan->depth; k++)
       if (position_of(plan, plan->order[i]) > position_of(plan, plan->order[k]) &&
@@ -295,7 +296,7 @@ static bool crosses_reductions(struct tir *ir, const struct plan *plan, tir_bloc
 
 /* Where an element is computed in several iterations of the loops of its spatial bindings, each starts it over: no loop
  * that reduces may come around those that were around it. */
-static bool check_begun_again(struct tir *ir, const struct plan *plan, tir_block block, ms_error *err) {
+static bool check_begun_again(struct tir *ir, const struct reorder_plan *plan, tir_block block, ms_error *err) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
   bool overlap = false;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
@@ -314,7 +315,7 @@ static bool check_begun_again(struct tir *ir, const struct plan *plan, tir_block
                     tir_block_name(ir, block));
 }
 
-static bool check_blocks(struct tir *ir, const struct plan *plan, tir_loop *tied, ms_error *err) {
+static bool check_blocks(struct tir *ir, const struct reorder_plan *plan, tir_loop *tied, ms_error *err) {
   tir_loop bottom = plan->chain[plan->depth - 1];
   tir_stmt high = tir_stmt_at(ir, plan->chain[0])->parent;
   for (tir_stmt s = tir_next(ir, bottom, bottom); s; s = tir_next_in_scope(ir, s, bottom)) {
@@ -333,7 +334,7 @@ static bool check_blocks(struct tir *ir, const struct plan *plan, tir_loop *tied
   return true;
 }
 
-static bool check_ranges(struct tir *ir, const struct plan *plan, ms_error *err) {
+static bool check_ranges(struct tir *ir, const struct reorder_plan *plan, ms_error *err) {
   for (uint32_t i = 0; i < plan->depth; i++) {
     if (!tir_check_place_steady(ir, plan->chain[i], plan->chain[0], err)) return false;
     tir_expr min = tir_as(ir, plan->order[i], TIR_LOOP)->loop.min,
@@ -350,20 +351,20 @@ static bool check_ranges(struct tir *ir, const struct plan *plan, ms_error *err)
 }
 
 /* The nest as it is, outermost first, and as it shall be. */
-static void make_plan(const struct tir *ir, const tir_loop *loops, tir_loop bottom, struct plan *plan) {
+static void make_plan(const struct tir *ir, const tir_loop *loops, tir_loop bottom, struct reorder_plan *plan) {
   for (uint32_t i = plan->depth; i-- > 0; bottom = tir_stmt_at(ir, bottom)->parent) plan->chain[i] = bottom;
   uint32_t next = 0;
   for (uint32_t i = 0; i < plan->depth; i++)
     plan->order[i] = tir_stmt_at(ir, plan->chain[i])->mark ? loops[next++] : plan->chain[i];
 }
 
-static bool check(struct tir *ir, const struct plan *plan, tir_loop *room, ms_error *err) {
+static bool check_reorder(struct tir *ir, const struct reorder_plan *plan, tir_loop *room, ms_error *err) {
   struct tir_new_order order = {.now = plan->chain, .then = plan->order, .count = plan->depth, .what = "reordered"};
   return check_blocks(ir, plan, room, err) && check_ranges(ir, plan, err) && tir_check_iteration_order(ir, &order, err);
 }
 
 /* Loops of a nest have one child each, but for the innermost: only their links change. */
-static void edit(struct tir *ir, const struct plan *plan) {
+static void edit_reorder(struct tir *ir, const struct reorder_plan *plan) {
   assert(plan->depth > 1);
   uint32_t last = plan->depth - 1;
   struct tir_stmt_node top = *tir_stmt_at(ir, plan->chain[0]), bottom = *tir_stmt_at(ir, plan->chain[last]);
@@ -388,10 +389,10 @@ static bool reorder(struct tir *ir, const tir_loop *loops, uint32_t count, ms_er
   uint32_t depth;
   if (!check_chain(ir, loops, count, &bottom, &depth, err)) return false;
   tir_loop *nest = tir_room(on_stack, sizeof on_stack, 3 * (size_t)depth * sizeof *nest);
-  struct plan plan = {nest, nest + depth, depth};
+  struct reorder_plan plan = {nest, nest + depth, depth};
   make_plan(ir, loops, bottom, &plan);
-  bool accepted = check(ir, &plan, nest + 2 * (size_t)depth, err);
-  if (accepted) edit(ir, &plan);
+  bool accepted = check_reorder(ir, &plan, nest + 2 * (size_t)depth, err);
+  if (accepted) edit_reorder(ir, &plan);
   if (nest != on_stack) free(nest);
   return accepted;
 }

@@ -9,7 +9,8 @@
 
 enum { MOST_ON_STACK = 32 };
 
-static bool check(const struct tir *ir, tir_block block, const int64_t *order, uint32_t count, ms_error *err) {
+static bool check_reorder_block_iter_var(const struct tir *ir, tir_block block, const int64_t *order, uint32_t count,
+                                         ms_error *err) {
   uint32_t iters = tir_block_at(ir, block)->iters.count;
   if (count != iters)
     return tir_refuse(ir, err, MS_ITER_ORDER, block, "the order has %u numbers; block `%s` has %u iterations", count,
@@ -24,7 +25,7 @@ static bool check(const struct tir *ir, tir_block block, const int64_t *order, u
   return true;
 }
 
-static void edit(struct tir *ir, tir_block block, const int64_t *order, uint32_t count) {
+static void edit_reorder_block_iter_var(struct tir *ir, tir_block block, const int64_t *order, uint32_t count) {
   struct tir_iter on_stack[MOST_ON_STACK], *iters = tir_room(on_stack, sizeof on_stack, count * sizeof *iters);
   for (uint32_t i = 0; i < count; i++) iters[i] = tir_iters(ir, block)[order[i]];
   for (uint32_t i = 0; i < count; i++) tir_iters(ir, block)[i] = iters[i];
@@ -33,7 +34,7 @@ static void edit(struct tir *ir, tir_block block, const int64_t *order, uint32_t
 
 bool tir_reorder_block_iter_var(struct tir *ir, tir_block block, const int64_t *order, uint32_t count, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
-  if (!check(ir, block, order, count, err)) return false;
-  edit(ir, block, order, count);
+  if (!check_reorder_block_iter_var(ir, block, order, count, err)) return false;
+  edit_reorder_block_iter_var(ir, block, order, count);
   return true;
 }

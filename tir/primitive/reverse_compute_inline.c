@@ -31,7 +31,7 @@
 
 enum { MOST_ITERS = 32 };
 
-struct plan {
+struct reverse_compute_inline_plan {
   tir_block scope, producer;
   tir_buffer buffer;
   tir_stmt store; /* of the block */
@@ -57,7 +57,7 @@ static bool is_written_in(const struct tir *ir, tir_buffer buffer, tir_block sco
   return false;
 }
 
-static bool find_buffer(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool find_buffer(struct tir *ir, tir_block block, struct reverse_compute_inline_plan *plan, ms_error *err) {
   struct tir_span reads = tir_block_at(ir, block)->reads;
   uint32_t found = 0;
   plan->buffer = TIR_NONE;
@@ -73,7 +73,7 @@ static bool find_buffer(struct tir *ir, tir_block block, struct plan *plan, ms_e
 }
 
 /* Of blocks in one another that write the buffer, the innermost is the producer. */
-static bool find_producer(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool find_producer(struct tir *ir, tir_block block, struct reverse_compute_inline_plan *plan, ms_error *err) {
   uint32_t found = 0;
   for (uint32_t u = tir_buffer_at(ir, plan->buffer)->writers; u; u = ir->uses.at[u].next) {
     tir_block b = ir->uses.at[u].block;
@@ -92,7 +92,7 @@ static bool find_producer(struct tir *ir, tir_block block, struct plan *plan, ms
 }
 
 /* All loads of the buffer in the store are one expression. */
-static bool find_load(struct tir *ir, struct plan *plan) {
+static bool find_load(struct tir *ir, struct reverse_compute_inline_plan *plan) {
   struct tir_stmt_node n = *tir_stmt_at(ir, plan->store);
   uint32_t count = tir_find_loads(ir, n.store.value, plan->buffer, &plan->load, 1);
   for (uint32_t i = 0; i < tir_buffer_at(ir, n.store.buffer)->rank; i++) {
@@ -120,7 +120,8 @@ static bool ranges_differ(const struct tir *ir, tir_expr value, const tir_var *v
  * what is around them: in each iteration of what is around the producer, the value runs from end to end of the
  * iteration's domain.
  */
-static bool is_covered_each_iteration(struct tir *ir, const struct plan *plan, tir_var iter, tir_expr value) {
+static bool is_covered_each_iteration(struct tir *ir, const struct reverse_compute_inline_plan *plan, tir_var iter,
+                                      tir_expr value) {
   struct tir_span iters = tir_block_at(ir, plan->producer)->iters;
   tir_var vars[MOST_ITERS], own[MOST_ITERS];
   uint32_t own_count = tir_loop_vars(ir, plan->producer_store, plan->producer, own, MOST_ITERS);
@@ -136,7 +137,7 @@ static bool is_covered_each_iteration(struct tir *ir, const struct plan *plan, t
 }
 
 /* The iteration takes only values of its domain: sure misses, at either end, are found by the bounds of the values. */
-static bool is_covered(struct tir *ir, const struct plan *plan, tir_var iter, tir_expr value) {
+static bool is_covered(struct tir *ir, const struct reverse_compute_inline_plan *plan, tir_var iter, tir_expr value) {
   struct tir_bounds taken = tir_bounds_of(ir, value), wanted = tir_bounds_of(ir, ir->vars.at[iter].expr);
   if (!has_constant_domain(ir, iter)) return true;
   return taken.lo <= wanted.lo && taken.hi >= wanted.hi && is_covered_each_iteration(ir, plan, iter, value);
@@ -144,7 +145,7 @@ static bool is_covered(struct tir *ir, const struct plan *plan, tir_var iter, ti
 
 /* An iteration that no index depends on, one of several, or an index of none: what the producer stores may be no
  * element that the load reaches, though the iterations found for it are in their domains. */
-static bool may_miss(const struct tir *ir, const struct plan *plan, const tir_expr *indices) {
+static bool may_miss(const struct tir *ir, const struct reverse_compute_inline_plan *plan, const tir_expr *indices) {
   uint64_t met = 0;
   for (uint32_t d = 0; d < plan->rank; d++) {
     uint64_t own = 0;
@@ -163,7 +164,7 @@ static bool may_miss(const struct tir *ir, const struct plan *plan, const tir_ex
 
 struct growth {
   struct tir *ir;
-  const struct plan *plan;
+  const struct reverse_compute_inline_plan *plan;
   int64_t steps[MOST_ITERS], shifts[MOST_ITERS]; /* the domain, moved by the shift, is to be a multiple of the step */
   bool differ;                                   /* one iteration is divided from several beginnings */
   bool grown;
@@ -200,7 +201,7 @@ static bool visit_divided(void *data, tir_expr e) {
 
 /* Puts variables of grown domains into the indices, in the place of those in `vars`. */
 static void grow_domains(struct tir *ir, struct growth *g, tir_expr *indices, tir_var *vars) {
-  const struct plan *plan = g->plan;
+  const struct reverse_compute_inline_plan *plan = g->plan;
   for (uint32_t i = 0; i < plan->count; i++) {
     struct tir_var_node v = ir->vars.at[plan->iters[i]];
     if (g->steps[i] == 1 || g->differ || !tir_is_const(ir, v.min, 0) || !tir_is_int(ir, v.extent)) continue;
@@ -217,7 +218,7 @@ static void grow_domains(struct tir *ir, struct growth *g, tir_expr *indices, ti
   for (uint32_t d = 0; d < plan->rank; d++) indices[d] = tir_simplify(ir, indices[d]);
 }
 
-static bool invert_grown(struct tir *ir, struct plan *plan, const tir_expr *indices) {
+static bool invert_grown(struct tir *ir, struct reverse_compute_inline_plan *plan, const tir_expr *indices) {
   struct growth g = {.ir = ir, .plan = plan};
   tir_expr grown[TIR_MOST_INLINED_RANK];
   tir_var vars[MOST_ITERS];
@@ -239,7 +240,7 @@ static bool invert_grown(struct tir *ir, struct plan *plan, const tir_expr *indi
 /* ---- Check ---- */
 
 /* No instance of the block has an index past the buffer, as those that pad do: none is asked for by what is stored. */
-static bool stays_inside(struct tir *ir, const struct plan *plan, const tir_expr *indices) {
+static bool stays_inside(struct tir *ir, const struct reverse_compute_inline_plan *plan, const tir_expr *indices) {
   for (uint32_t d = 0; d < plan->rank; d++) {
     tir_expr size = ir->operands.at[tir_buffer_at(ir, plan->buffer)->shape + d];
     struct tir_bounds b = tir_bounds_of(ir, indices[d]);
@@ -251,7 +252,7 @@ static bool stays_inside(struct tir *ir, const struct plan *plan, const tir_expr
   return true;
 }
 
-static bool invert_load(struct tir *ir, tir_block block, struct plan *plan) {
+static bool invert_load(struct tir *ir, tir_block block, struct reverse_compute_inline_plan *plan) {
   tir_expr indices[TIR_MOST_INLINED_RANK];
   plan->count = tir_block_at(ir, block)->iters.count;
   plan->rank = tir_buffer_at(ir, plan->buffer)->rank;
@@ -271,7 +272,7 @@ static bool invert_load(struct tir *ir, tir_block block, struct plan *plan) {
   return true;
 }
 
-static bool find_producer_store(const struct tir *ir, struct plan *plan) {
+static bool find_producer_store(const struct tir *ir, struct reverse_compute_inline_plan *plan) {
   tir_stmt s = tir_only_child(ir, plan->producer);
   bool copies = tir_annotation(ir, tir_stmt_at(ir, plan->producer)->annotations, "auto_copy");
   while (copies && s && tir_is(ir, s, TIR_LOOP)) s = tir_only_child(ir, s);
@@ -287,13 +288,13 @@ static bool find_producer_store(const struct tir *ir, struct plan *plan) {
 }
 
 /* A predicate cannot name the loops in the producer. */
-static bool holds_own_loop(const struct tir *ir, const struct plan *plan, tir_expr predicate) {
+static bool holds_own_loop(const struct tir *ir, const struct reverse_compute_inline_plan *plan, tir_expr predicate) {
   for (tir_stmt s = tir_stmt_at(ir, plan->producer_store)->parent; s != plan->producer; s = tir_stmt_at(ir, s)->parent)
     if (tir_is(ir, s, TIR_LOOP) && tir_uses_var(ir, predicate, tir_as(ir, s, TIR_LOOP)->loop.var)) return true;
   return false;
 }
 
-static bool plan_body(struct tir *ir, tir_block block, struct plan *plan) {
+static bool plan_body(struct tir *ir, tir_block block, struct reverse_compute_inline_plan *plan) {
   plan->store = tir_only_store(ir, block, TIR_BODY);
   return plan->store && !tir_has_own_buffers(ir, block) && !tir_as(ir, block, TIR_BLOCK)->block.predicate &&
          find_load(ir, plan) && !tir_uses_opaquely(ir, plan->load, plan->buffer) && find_producer_store(ir, plan) &&
@@ -301,7 +302,7 @@ static bool plan_body(struct tir *ir, tir_block block, struct plan *plan) {
 }
 
 /* min <= value < min + extent for each iteration of the block. */
-static tir_expr bounds_of_iters(struct tir *ir, tir_block block, const struct plan *plan) {
+static tir_expr bounds_of_iters(struct tir *ir, tir_block block, const struct reverse_compute_inline_plan *plan) {
   tir_expr all = TIR_NONE;
   for (uint32_t i = 0; i < plan->count; i++) {
     tir_expr value = plan->values[i], min, extent;
@@ -316,7 +317,7 @@ static tir_expr bounds_of_iters(struct tir *ir, tir_block block, const struct pl
 }
 
 /* Iterations of the producer in the condition. */
-static uint32_t count_iters(const struct tir *ir, const struct plan *plan, tir_expr condition) {
+static uint32_t count_iters(const struct tir *ir, const struct reverse_compute_inline_plan *plan, tir_expr condition) {
   struct tir_span iters = tir_block_at(ir, plan->producer)->iters;
   uint32_t count = 0;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
@@ -326,7 +327,7 @@ static uint32_t count_iters(const struct tir *ir, const struct plan *plan, tir_e
 
 /* The producer's loops, made for the block, make sure of a condition on several of its iterations: as a predicate over
  * loops it would go, and the domains of the iterations, over which a later move may make new loops, do not show it. */
-static bool loses_condition(struct tir *ir, const struct plan *plan, tir_expr condition) {
+static bool loses_condition(struct tir *ir, const struct reverse_compute_inline_plan *plan, tir_expr condition) {
   if (!condition || !plan->grown) return false;
   struct tir_expr_node n = *tir_at(ir, condition);
   if (n.kind == TIR_AND) return loses_condition(ir, plan, n.a) || loses_condition(ir, plan, n.b);
@@ -341,7 +342,7 @@ static bool loses_condition(struct tir *ir, const struct plan *plan, tir_expr co
 
 /* What is stored is at an element that the load reaches, where the iterations do not make sure of that. False: it may
  * be between such elements. */
-static bool add_image(struct tir *ir, struct plan *plan) {
+static bool add_image(struct tir *ir, struct reverse_compute_inline_plan *plan) {
   for (uint32_t d = 0; d < plan->rank && plan->has_image; d++) {
     struct tir_progression p = plan->image[d];
     tir_type type = tir_type_of(ir, plan->stored[d]);
@@ -357,7 +358,8 @@ static bool add_image(struct tir *ir, struct plan *plan) {
 }
 
 /* The block goes to where its producer is, and all that uses what is between them is known. */
-static bool check_order(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+static bool check_order(struct tir *ir, tir_block block, const struct reverse_compute_inline_plan *plan,
+                        ms_error *err) {
   struct tir_transfer to_producer = {.block = block, .scope = plan->scope, .to = plan->producer};
   for (tir_stmt s = block; s != plan->scope; s = tir_stmt_at(ir, s)->parent)
     if (!tir_check_place_steady(ir, s, plan->scope, err)) return false;
@@ -375,7 +377,8 @@ static bool check_meeting(struct tir *ir, tir_block block, ms_error *err) {
 
 /* The producer stores for all values of the block's iterations: it runs for them now, under no condition; or what is
  * stored beside goes to elements that nothing else writes, and nobody sees. */
-static bool check_around(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+static bool check_around(struct tir *ir, tir_block block, const struct reverse_compute_inline_plan *plan,
+                         ms_error *err) {
   if (!tir_only_loops_up_to(ir, block, plan->scope))
     return tir_refuse(ir, err, MS_MOVE_CONDITIONAL, block, "block `%s` stands under more than loops",
                       tir_block_name(ir, block));
@@ -387,7 +390,8 @@ static bool check_around(struct tir *ir, tir_block block, const struct plan *pla
                     tir_block_name(ir, block));
 }
 
-static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool check_reverse_compute_inline(struct tir *ir, tir_block block, struct reverse_compute_inline_plan *plan,
+                                         ms_error *err) {
   if (!tir_check_inlined_scope(ir, block, &plan->scope, err) || !check_around(ir, block, plan, err) ||
       !find_buffer(ir, block, plan, err) || !tir_check_complete_block(ir, block, plan->scope, err) ||
       !find_producer(ir, block, plan, err) || !tir_check_given(ir, block, plan->scope, plan->producer, err) ||
@@ -415,7 +419,7 @@ static tir_expr produced_value(struct tir *ir, void *context, const tir_expr *in
   return *(const tir_expr *)context;
 }
 
-static void bind_iters(struct tir *ir, const struct plan *plan) {
+static void bind_iters(struct tir *ir, const struct reverse_compute_inline_plan *plan) {
   assert(plan->count <= MOST_ITERS);
   for (uint32_t i = 0; i < plan->count; i++)
     tir_subst_var(ir, plan->iters[i], tir_cast(ir, ir->vars.at[plan->iters[i]].type, plan->values[i]));
@@ -423,7 +427,7 @@ static void bind_iters(struct tir *ir, const struct plan *plan) {
 
 /* The block's store in the place of the producer's. The block's iterations go first: the produced value is over the
  * producer's, and is not to be touched. */
-static void replace_store(struct tir *ir, const struct plan *plan) {
+static void replace_store(struct tir *ir, const struct reverse_compute_inline_plan *plan) {
   tir_expr produced = tir_as(ir, plan->producer_store, TIR_STORE)->store.value;
   struct tir_load_rule rule = {plan->buffer, TIR_NONE, produced_value, &produced};
   tir_buffer target = tir_as(ir, plan->store, TIR_STORE)->store.buffer;
@@ -466,7 +470,7 @@ static tir_expr add_own_predicate(struct tir *ir, tir_expr new, tir_expr own) {
 }
 
 /* Conditions on the producer's iterations become its predicate, in terms of its loops; a condition inside moves out. */
-static void add_predicate(struct tir *ir, const struct plan *plan) {
+static void add_predicate(struct tir *ir, const struct reverse_compute_inline_plan *plan) {
   tir_expr predicate = plan->in_bounds;
   if (!predicate) return;
   if (plan->condition && tir_stmt_at(ir, plan->condition)->test.condition != predicate) {
@@ -481,12 +485,13 @@ static void add_predicate(struct tir *ir, const struct plan *plan) {
   tir_as(ir, plan->producer, TIR_BLOCK)->block.predicate = predicate;
 }
 
-static void renew_regions(struct tir *ir, const struct plan *plan) {
+static void renew_regions(struct tir *ir, const struct reverse_compute_inline_plan *plan) {
   for (tir_stmt s = plan->producer; s != plan->scope; s = tir_stmt_at(ir, s)->parent)
     if (tir_is(ir, s, TIR_BLOCK)) tir_renew_regions(ir, s);
 }
 
-static void edit(struct tir *ir, tir_block block, const struct plan *plan) {
+static void edit_reverse_compute_inline(struct tir *ir, tir_block block,
+                                        const struct reverse_compute_inline_plan *plan) {
   assert(plan->producer != block && tir_is(ir, plan->producer_store, TIR_STORE));
   replace_store(ir, plan);
   add_predicate(ir, plan);
@@ -497,18 +502,18 @@ static void edit(struct tir *ir, tir_block block, const struct plan *plan) {
 
 bool tir_reverse_compute_inline(struct tir *ir, tir_block block, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
-  struct plan plan;
+  struct reverse_compute_inline_plan plan;
   struct tir_mark mark = tir_mark(ir);
-  if (!tir_rewind_unless(ir, &mark, check(ir, block, &plan, err))) return false;
-  edit(ir, block, &plan);
+  if (!tir_rewind_unless(ir, &mark, check_reverse_compute_inline(ir, block, &plan, err))) return false;
+  edit_reverse_compute_inline(ir, block, &plan);
   return true;
 }
 
 bool tir_can_reverse_compute_inline(struct tir *ir, tir_block block) {
   assert(tir_is(ir, block, TIR_BLOCK));
-  struct plan plan;
+  struct reverse_compute_inline_plan plan;
   struct tir_mark mark = tir_mark(ir);
-  bool accepted = check(ir, block, &plan, NULL);
+  bool accepted = check_reverse_compute_inline(ir, block, &plan, NULL);
   tir_rewind(ir, &mark);
   return accepted;
 }

@@ -24,7 +24,7 @@
 
 enum { MOST_ON_STACK = 32, MOST_TERMS = 64, MOST_RANK = 16, SPATIAL = 1u << TIR_SPATIAL, REDUCES = 1u << TIR_REDUCE };
 
-struct plan {
+struct rfactor_plan {
   tir_block block, scope;
   struct tir_reduction reduction;
   uint32_t axis;
@@ -37,7 +37,7 @@ struct plan {
 
 /* ---- Check ---- */
 
-static bool find_block(struct tir *ir, tir_loop loop, struct plan *plan, ms_error *err) {
+static bool find_block(struct tir *ir, tir_loop loop, struct rfactor_plan *plan, ms_error *err) {
   uint32_t blocks = tir_child_blocks(ir, loop, &plan->block, 1);
   if (blocks != 1) return tir_refuse(ir, err, MS_NOT_ONE_CHILD_BLOCK, loop, "%u blocks are below this loop", blocks);
   if (!tir_find_scope(ir, plan->block, &plan->scope, err)) return false;
@@ -45,7 +45,7 @@ static bool find_block(struct tir *ir, tir_loop loop, struct plan *plan, ms_erro
   return true;
 }
 
-static bool check_whole(struct tir *ir, tir_loop loop, const struct plan *plan, ms_error *err) {
+static bool check_whole(struct tir *ir, tir_loop loop, const struct rfactor_plan *plan, ms_error *err) {
   const char *name = tir_block_name(ir, plan->block);
   if (!tir_check_stage_pipeline(ir, plan->scope, err) ||
       !tir_check_reduction_block(ir, plan->block, plan->scope, err) ||
@@ -64,7 +64,7 @@ static bool check_whole(struct tir *ir, tir_loop loop, const struct plan *plan, 
   return true;
 }
 
-static bool check_loop(struct tir *ir, struct plan *plan, uint32_t i, bool *reducing, ms_error *err) {
+static bool check_loop(struct tir *ir, struct rfactor_plan *plan, uint32_t i, bool *reducing, ms_error *err) {
   tir_loop loop = plan->loops[i];
   const char *name = tir_block_name(ir, plan->block);
   unsigned kinds = tir_loop_iter_kinds(ir, loop, plan->block);
@@ -82,7 +82,7 @@ static bool check_loop(struct tir *ir, struct plan *plan, uint32_t i, bool *redu
   return true;
 }
 
-static bool check_loops(struct tir *ir, tir_loop loop, struct plan *plan, ms_error *err) {
+static bool check_loops(struct tir *ir, tir_loop loop, struct rfactor_plan *plan, ms_error *err) {
   bool reducing = false;
   plan->removed_count = plan->at = 0;
   while (plan->loops[plan->at] != loop) plan->at++;
@@ -93,7 +93,7 @@ static bool check_loops(struct tir *ir, tir_loop loop, struct plan *plan, ms_err
 
 /* A partial result was initialized in the first iteration of the loops that are removed, if their predicate held
  * there. */
-static bool find_predicate(struct tir *ir, struct plan *plan, ms_error *err) {
+static bool find_predicate(struct tir *ir, struct rfactor_plan *plan, ms_error *err) {
   plan->predicate = tir_as(ir, plan->block, TIR_BLOCK)->block.predicate;
   if (plan->predicate && plan->removed_count) {
     for (uint32_t i = 0; i < plan->removed_count; i++) {
@@ -120,13 +120,13 @@ static bool find_predicate(struct tir *ir, struct plan *plan, ms_error *err) {
 
 /* A reduction gives way when it is bound to the loop given, or to a loop of another that gives way: two that come of
  * one fused loop go together, whatever simplification has left of the loops in either. */
-static bool is_taken_apart(const struct tir *ir, const struct plan *plan, const struct tir_iter *iter) {
+static bool is_taken_apart(const struct tir *ir, const struct rfactor_plan *plan, const struct tir_iter *iter) {
   for (uint32_t i = 0; iter->kind == TIR_REDUCE && i < plan->count; i++)
     if (plan->joined[i] && tir_uses_var(ir, iter->binding, tir_as(ir, plan->loops[i], TIR_LOOP)->loop.var)) return true;
   return false;
 }
 
-static bool join_loops_of(const struct tir *ir, const struct plan *plan, tir_expr binding) {
+static bool join_loops_of(const struct tir *ir, const struct rfactor_plan *plan, tir_expr binding) {
   bool more = false;
   for (uint32_t i = 0; i < plan->count; i++) {
     if (plan->joined[i] || !tir_uses_var(ir, binding, tir_as(ir, plan->loops[i], TIR_LOOP)->loop.var)) continue;
@@ -135,7 +135,7 @@ static bool join_loops_of(const struct tir *ir, const struct plan *plan, tir_exp
   return more;
 }
 
-static void join_loops(const struct tir *ir, const struct plan *plan) {
+static void join_loops(const struct tir *ir, const struct rfactor_plan *plan) {
   struct tir_span iters = tir_block_at(ir, plan->block)->iters;
   plan->joined[plan->at] = true;
   for (bool more = true; more;) {
@@ -147,7 +147,7 @@ static void join_loops(const struct tir *ir, const struct plan *plan) {
   }
 }
 
-static uint32_t count_loops(const struct tir *ir, const struct plan *plan, tir_expr e, bool *joined) {
+static uint32_t count_loops(const struct tir *ir, const struct rfactor_plan *plan, tir_expr e, bool *joined) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < plan->count; i++) {
     if (!tir_uses_var(ir, e, tir_as(ir, plan->loops[i], TIR_LOOP)->loop.var)) continue;
@@ -159,14 +159,14 @@ static uint32_t count_loops(const struct tir *ir, const struct plan *plan, tir_e
 
 /* The bindings of the partial results are independent, unless a conjunct of the predicate ties a loop that gets an
  * iteration of its own to another. */
-static bool ties_joined(const struct tir *ir, const struct plan *plan, tir_expr predicate) {
+static bool ties_joined(const struct tir *ir, const struct rfactor_plan *plan, tir_expr predicate) {
   const struct tir_expr_node *n = tir_at(ir, predicate);
   if (n->kind == TIR_AND) return ties_joined(ir, plan, n->a) || ties_joined(ir, plan, n->b);
   bool joined = false;
   return count_loops(ir, plan, predicate, &joined) > 1 && joined;
 }
 
-static bool check_affine(const struct tir *ir, const struct plan *plan, ms_error *err) {
+static bool check_affine(const struct tir *ir, const struct rfactor_plan *plan, ms_error *err) {
   tir_expr predicate = tir_as(ir, plan->block, TIR_BLOCK)->block.predicate;
   join_loops(ir, plan);
   if (!predicate || !ties_joined(ir, plan, predicate)) return true;
@@ -174,7 +174,7 @@ static bool check_affine(const struct tir *ir, const struct plan *plan, ms_error
                     "a guard of block `%s` joins this loop to others", tir_block_name(ir, plan->block));
 }
 
-static bool check_buffers(struct tir *ir, int factor_axis, struct plan *plan, ms_error *err) {
+static bool check_buffers(struct tir *ir, int factor_axis, struct rfactor_plan *plan, ms_error *err) {
   const struct tir_block_record *r = tir_block_at(ir, plan->block);
   const struct tir_reduction *reduction = &plan->reduction;
   const char *name = tir_block_name(ir, plan->block);
@@ -200,7 +200,7 @@ static bool check_buffers(struct tir *ir, int factor_axis, struct plan *plan, ms
 }
 
 struct reads {
-  const struct plan *plan;
+  const struct rfactor_plan *plan;
   ms_error *err;
 };
 
@@ -213,13 +213,13 @@ static bool check_conflict(struct tir *ir, void *context, const struct tir_confl
                     tir_block_name(ir, r->plan->block));
 }
 
-static bool check_reads(struct tir *ir, const struct plan *plan, ms_error *err) {
+static bool check_reads(struct tir *ir, const struct rfactor_plan *plan, ms_error *err) {
   struct reads reads = {plan, err};
   return tir_each_undeclared_conflict(ir, plan->block, plan->scope,
                                       &(struct tir_conflict_visitor){check_conflict, &reads});
 }
 
-static bool check(struct tir *ir, tir_loop loop, int factor_axis, struct plan *plan, ms_error *err) {
+static bool check_rfactor(struct tir *ir, tir_loop loop, int factor_axis, struct rfactor_plan *plan, ms_error *err) {
   return check_whole(ir, loop, plan, err) && check_loops(ir, loop, plan, err) &&
          tir_find_free_reduction(ir, plan->block, &plan->reduction, err) && find_predicate(ir, plan, err) &&
          check_buffers(ir, factor_axis, plan, err) && check_affine(ir, plan, err) && check_reads(ir, plan, err) &&
@@ -240,7 +240,7 @@ static uint32_t insert_operand(struct tir *ir, uint32_t first, uint32_t count, u
 
 static uint32_t rank_of(const struct tir *ir, tir_buffer b) { return tir_buffer_at(ir, b)->rank; }
 
-static void make_buffers(struct tir *ir, const struct plan *plan, tir_buffer *out) {
+static void make_buffers(struct tir *ir, const struct rfactor_plan *plan, tir_buffer *out) {
   assert(plan->at < plan->count && plan->reduction.count <= TIR_MOST_REDUCED);
   tir_expr extent = tir_as(ir, plan->loops[plan->at], TIR_LOOP)->loop.extent;
   for (uint32_t i = 0; i < plan->reduction.count; i++) {
@@ -273,7 +273,7 @@ static void set_points(struct tir *ir, tir_block block, const tir_buffer *buffer
 
 struct iters {
   struct tir *ir;
-  struct plan *plan;
+  struct rfactor_plan *plan;
   uint32_t first, count; /* in tir.iters; there is room */
 };
 
@@ -288,7 +288,7 @@ static tir_expr loop_var(const struct tir *ir, tir_loop loop) {
 /* Each loop gets one iteration, where its variable first stands in a binding that is taken apart. */
 static bool push_iter_of_loop(void *data, tir_expr e) {
   struct iters *s = data;
-  const struct plan *plan = s->plan;
+  const struct rfactor_plan *plan = s->plan;
   struct tir_expr_node n = *tir_at(s->ir, e);
   for (uint32_t i = 0; n.kind == TIR_VAR && i < plan->count; i++) {
     if (tir_as(s->ir, plan->loops[i], TIR_LOOP)->loop.var != n.ref || plan->iters[i]) continue;
@@ -299,7 +299,7 @@ static bool push_iter_of_loop(void *data, tir_expr e) {
 }
 
 /* A place in the nest; expressions without loops come last. */
-static uint32_t place_of(const struct tir *ir, const struct plan *plan, tir_expr e) {
+static uint32_t place_of(const struct tir *ir, const struct rfactor_plan *plan, tir_expr e) {
   uint32_t i = 0;
   while (i < plan->count && !tir_uses_var(ir, e, tir_as(ir, plan->loops[i], TIR_LOOP)->loop.var)) i++;
   return i;
@@ -331,7 +331,7 @@ static void push_iters_of(struct iters *s, tir_expr binding) {
 }
 
 /* The iterations of the new block. The substitution takes loops to their copies. */
-static void make_iters(struct tir *ir, struct plan *plan, tir_block partial) {
+static void make_iters(struct tir *ir, struct rfactor_plan *plan, tir_block partial) {
   struct tir_span old = tir_block_at(ir, plan->block)->iters;
   struct iters s = {ir, plan, tir_grow_iters(ir, old.count + plan->count + 1), 0};
   plan->iters[plan->at] = iter_of_loop(ir, plan->loops[plan->at]);
@@ -347,14 +347,14 @@ static void make_iters(struct tir *ir, struct plan *plan, tir_block partial) {
 }
 
 /* Loops around the scope that bindings hold are of one iteration: they stay out of the new block. */
-static void replace_outer_loops(struct tir *ir, const struct plan *plan) {
+static void replace_outer_loops(struct tir *ir, const struct rfactor_plan *plan) {
   for (tir_stmt s = tir_stmt_at(ir, plan->scope)->parent; s; s = tir_stmt_at(ir, s)->parent)
     if (tir_is(ir, s, TIR_LOOP) && tir_loop_extent(ir, s) == 1)
       tir_subst_var(ir, tir_as(ir, s, TIR_LOOP)->loop.var, tir_as(ir, s, TIR_LOOP)->loop.min);
 }
 
 /* Sets the substitution of the iterations that are taken apart by what they are of the new ones. */
-static void replace_iters(struct tir *ir, const struct plan *plan) {
+static void replace_iters(struct tir *ir, const struct rfactor_plan *plan) {
   struct tir_span old = tir_block_at(ir, plan->block)->iters;
   for (uint32_t i = 0; i < plan->count; i++)
     if (plan->iters[i])
@@ -374,7 +374,7 @@ static void replace_iters(struct tir *ir, const struct plan *plan) {
   }
 }
 
-static bool is_reduced(const struct plan *plan, tir_buffer buffer) {
+static bool is_reduced(const struct rfactor_plan *plan, tir_buffer buffer) {
   for (uint32_t i = 0; i < plan->reduction.count; i++)
     if (plan->reduction.buffers[i] == buffer) return true;
   return false;
@@ -382,7 +382,7 @@ static bool is_reduced(const struct plan *plan, tir_buffer buffer) {
 
 /* Reads as the reduction reads, but for its own output; writes as it writes, with the point `index` on the added axis.
  */
-static void make_regions(struct tir *ir, const struct plan *plan, tir_block partial, const tir_buffer *buffers,
+static void make_regions(struct tir *ir, const struct rfactor_plan *plan, tir_block partial, const tir_buffer *buffers,
                          tir_expr index) {
   struct tir_span reads = tir_block_at(ir, plan->block)->reads, writes = tir_block_at(ir, plan->block)->writes;
   uint32_t first = tir_grow_regions(ir, reads.count + writes.count), read = 0;
@@ -412,11 +412,11 @@ static bool has_reduction_iter(const struct tir *ir, tir_block block) {
 }
 
 /* The point of the added axis: loops need not start at zero. */
-static tir_expr axis_index(struct tir *ir, const struct plan *plan, tir_var iter) {
+static tir_expr axis_index(struct tir *ir, const struct rfactor_plan *plan, tir_var iter) {
   return tir_sub(ir, tir_var_expr(ir, iter), tir_as(ir, plan->loops[plan->at], TIR_LOOP)->loop.min);
 }
 
-static tir_block make_partial(struct tir *ir, struct plan *plan, const tir_buffer *buffers) {
+static tir_block make_partial(struct tir *ir, struct rfactor_plan *plan, const tir_buffer *buffers) {
   const struct tir_reduction *r = &plan->reduction;
   tir_block partial = tir_new_block(ir, tir_symbol_suffix(ir, tir_block_at(ir, plan->block)->name, "_rf"));
   struct tir_span annotations = tir_copy_annotations(ir, tir_stmt_at(ir, plan->block)->annotations);
@@ -443,7 +443,7 @@ static tir_block make_partial(struct tir *ir, struct plan *plan, const tir_buffe
 /* ---- The block that combines ---- */
 
 /* The spatial iterations stay with the new block: this one gets others, which the substitution then knows. */
-static tir_var renew_iters(struct tir *ir, const struct plan *plan) {
+static tir_var renew_iters(struct tir *ir, const struct rfactor_plan *plan) {
   struct tir_span old = tir_block_at(ir, plan->block)->iters;
   struct iters s = {ir, NULL, tir_grow_iters(ir, old.count + 1), 0};
   tir_var along = iter_of_loop(ir, plan->loops[plan->at]);
@@ -460,7 +460,7 @@ static tir_var renew_iters(struct tir *ir, const struct plan *plan) {
   return along;
 }
 
-static void combine_partials(struct tir *ir, const struct plan *plan, const tir_buffer *buffers) {
+static void combine_partials(struct tir *ir, const struct rfactor_plan *plan, const tir_buffer *buffers) {
   const struct tir_reduction *r = &plan->reduction;
   uint32_t rank = rank_of(ir, r->buffers[0]);
   tir_var along = renew_iters(ir, plan);
@@ -479,7 +479,7 @@ static void combine_partials(struct tir *ir, const struct plan *plan, const tir_
   tir_as(ir, plan->block, TIR_BLOCK)->block.predicate = plan->predicate;
 }
 
-static tir_block edit(struct tir *ir, struct plan *plan) {
+static tir_block edit_rfactor(struct tir *ir, struct rfactor_plan *plan) {
   tir_buffer buffers[TIR_MOST_REDUCED];
   make_buffers(ir, plan, buffers);
   tir_copy_nest(ir, plan->loops, plan->count, "", plan->copies);
@@ -496,7 +496,7 @@ static tir_block edit(struct tir *ir, struct plan *plan) {
 /* out NULL: only asks. */
 static bool perform(struct tir *ir, tir_loop loop, int factor_axis, tir_block *out, ms_error *err) {
   assert(tir_is(ir, loop, TIR_LOOP));
-  struct plan plan = {0};
+  struct rfactor_plan plan = {0};
   if (!find_block(ir, loop, &plan, err)) return false;
   uint32_t on_stack[5 * MOST_ON_STACK] = {0}, *room = on_stack;
   if (plan.count > MOST_ON_STACK) room = calloc(plan.count, 5 * sizeof *room);
@@ -508,9 +508,9 @@ static bool perform(struct tir *ir, tir_loop loop, int factor_axis, tir_block *o
   plan.joined = room + 4 * plan.count;
   tir_loops_of(ir, plan.block, plan.loops, plan.count);
   struct tir_mark mark = tir_mark(ir);
-  bool accepted = check(ir, loop, factor_axis, &plan, err);
+  bool accepted = check_rfactor(ir, loop, factor_axis, &plan, err);
   if (accepted && out)
-    *out = edit(ir, &plan);
+    *out = edit_rfactor(ir, &plan);
   else
     tir_rewind(ir, &mark);
   if (room != on_stack) free(room);

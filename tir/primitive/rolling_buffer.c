@@ -27,7 +27,7 @@ struct dimension {
   tir_var var;             /* that moves the window; TIR_NONE: none does */
 };
 
-struct plan {
+struct rolling_buffer_plan {
   tir_block scope;
   tir_buffer buffer;
   struct tir_region region;
@@ -45,7 +45,8 @@ static bool has_user(const struct tir *ir, struct tir_span regions, bool writers
   return false;
 }
 
-static bool check_dependencies(const struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+static bool check_dependencies(const struct tir *ir, tir_block block, const struct rolling_buffer_plan *plan,
+                               ms_error *err) {
   struct tir_span reads = tir_block_at(ir, block)->reads, writes = tir_block_at(ir, block)->writes;
   if (!has_user(ir, writes, true, block, plan->scope, false) && !has_user(ir, writes, true, block, plan->scope, true) &&
       !has_user(ir, writes, false, block, plan->scope, false) && !has_user(ir, reads, true, block, plan->scope, true))
@@ -54,7 +55,7 @@ static bool check_dependencies(const struct tir *ir, tir_block block, const stru
                     tir_block_name(ir, block));
 }
 
-static bool find_place(const struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool find_place(const struct tir *ir, tir_block block, struct rolling_buffer_plan *plan, ms_error *err) {
   tir_block consumers[MOST_CONSUMERS];
   uint32_t count = tir_consumers(ir, block, consumers, MOST_CONSUMERS);
   if (count > MOST_CONSUMERS) return tir_refuse(ir, err, MS_TOO_LARGE, block, "too many blocks read what it writes");
@@ -80,7 +81,7 @@ static bool find_window(struct tir *ir, tir_block block, tir_stmt place, struct 
 }
 
 /* The window that the block writes in one iteration, all of it: what is not written there is outside of the buffer. */
-static bool find_written(struct tir *ir, tir_block block, struct plan *plan) {
+static bool find_written(struct tir *ir, tir_block block, struct rolling_buffer_plan *plan) {
   tir_var vars[MOST_LOOPS];
   tir_expr ranges[2 * TIR_MOST_EDITED_RANK];
   struct tir_interval window[TIR_MOST_EDITED_RANK];
@@ -136,14 +137,14 @@ static tir_loop loop_of(const struct tir *ir, tir_stmt place, tir_var var) {
   return s && tir_is(ir, s, TIR_LOOP) ? s : TIR_NONE;
 }
 
-static bool refuse_pattern(const struct tir *ir, tir_block block, const struct plan *plan, const char *why,
-                           ms_error *err) {
+static bool refuse_pattern(const struct tir *ir, tir_block block, const struct rolling_buffer_plan *plan,
+                           const char *why, ms_error *err) {
   return tir_refuse(ir, err, MS_ROLLING_PATTERN, block, "the window of buffer `%s` %s",
                     tir_buffer_name(ir, plan->buffer), why);
 }
 
 /* A loop around says how far the window reaches: what an iteration finds there another may not have computed. */
-static bool changes_size(struct tir *ir, const struct plan *plan, const struct dimension *d) {
+static bool changes_size(struct tir *ir, const struct rolling_buffer_plan *plan, const struct dimension *d) {
   tir_expr extent = tir_interval_extent(ir, d->window);
   for (tir_stmt s = plan->place; s && tir_is(ir, s, TIR_LOOP); s = tir_stmt_at(ir, s)->parent)
     if (tir_uses_var(ir, extent, tir_as(ir, s, TIR_LOOP)->loop.var)) return true;
@@ -151,7 +152,7 @@ static bool changes_size(struct tir *ir, const struct plan *plan, const struct d
 }
 
 /* The rolling dimension: that of the outermost loop whose windows overlap. */
-static bool find_axis(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool find_axis(struct tir *ir, tir_block block, struct rolling_buffer_plan *plan, ms_error *err) {
   tir_loop outermost = TIR_NONE;
   for (uint32_t i = 0; i < plan->rank; i++) {
     struct dimension *d = &plan->at[i];
@@ -177,7 +178,7 @@ static bool find_axis(struct tir *ir, tir_block block, struct plan *plan, ms_err
 
 /* A loop around that decides what the block computes also moves the window: else an iteration finds
  * what another left. */
-static bool check_moving_loops(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+static bool check_moving_loops(struct tir *ir, tir_block block, const struct rolling_buffer_plan *plan, ms_error *err) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
   for (tir_stmt s = plan->place; s && tir_is(ir, s, TIR_LOOP); s = tir_stmt_at(ir, s)->parent) {
     tir_var var = tir_as(ir, s, TIR_LOOP)->loop.var;
@@ -192,7 +193,7 @@ static bool check_moving_loops(struct tir *ir, tir_block block, const struct pla
   return true;
 }
 
-static bool reads_window(struct tir *ir, tir_block reader, const struct plan *plan) {
+static bool reads_window(struct tir *ir, tir_block reader, const struct rolling_buffer_plan *plan) {
   struct tir_span reads = tir_block_at(ir, reader)->reads;
   for (uint32_t i = 0; i < reads.count; i++) {
     struct tir_interval used[TIR_MOST_EDITED_RANK], window[TIR_MOST_EDITED_RANK];
@@ -205,7 +206,7 @@ static bool reads_window(struct tir *ir, tir_block reader, const struct plan *pl
   return true;
 }
 
-static bool check_readers(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+static bool check_readers(struct tir *ir, tir_block block, const struct rolling_buffer_plan *plan, ms_error *err) {
   for (uint32_t u = tir_buffer_at(ir, plan->buffer)->readers; u; u = ir->uses.at[u].next) {
     tir_block b = ir->uses.at[u].block;
     if (b == block || tir_scope_of(ir, b) != plan->scope || reads_window(ir, b, plan)) continue;
@@ -215,7 +216,8 @@ static bool check_readers(struct tir *ir, tir_block block, const struct plan *pl
   return true;
 }
 
-static bool check(struct tir *ir, tir_block block, uint32_t index, struct plan *plan, ms_error *err) {
+static bool check_rolling_buffer(struct tir *ir, tir_block block, uint32_t index, struct rolling_buffer_plan *plan,
+                                 ms_error *err) {
   if (!tir_check_buffer_of(ir, block, index, true, &plan->buffer, err)) return false;
   if (!tir_find_scope(ir, block, &plan->scope, err)) return false;
   plan->region = ir->regions.at[tir_block_at(ir, block)->writes.first + index];
@@ -262,7 +264,7 @@ static void roll_store(struct tir *ir, void *context, tir_stmt s) {
   tir_as(ir, s, TIR_STORE)->store.indices = first;
 }
 
-static tir_buffer make_buffer(struct tir *ir, const struct plan *plan) {
+static tir_buffer make_buffer(struct tir *ir, const struct rolling_buffer_plan *plan) {
   assert(plan->axis < plan->rank);
   tir_buffer made = tir_copy_buffer(ir, plan->buffer);
   uint32_t first = tir_add_operands(ir, tir_operands(ir, tir_buffer_at(ir, made)->shape), plan->rank);
@@ -273,7 +275,8 @@ static tir_buffer make_buffer(struct tir *ir, const struct plan *plan) {
 }
 
 /* Where a loop starts all is new; else what lies past the overlap with the window before. */
-static tir_expr add_condition(struct tir *ir, tir_block block, const struct plan *plan, uint32_t axis, tir_expr all) {
+static tir_expr add_condition(struct tir *ir, tir_block block, const struct rolling_buffer_plan *plan, uint32_t axis,
+                              tir_expr all) {
   assert(axis < plan->rank);
   const struct dimension *d = &plan->at[axis];
   if (!d->var || d->overlap <= 0) return all;
@@ -293,7 +296,7 @@ static tir_expr add_condition(struct tir *ir, tir_block block, const struct plan
 }
 
 /* Iterations that reduce run in order anyway, and say where an init runs. */
-static void make_opaque(struct tir *ir, const struct plan *plan) {
+static void make_opaque(struct tir *ir, const struct rolling_buffer_plan *plan) {
   tir_var rolling = plan->at[plan->axis].var;
   for (tir_stmt s = tir_next(ir, plan->scope, plan->scope); s; s = tir_next(ir, s, plan->scope)) {
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
@@ -305,7 +308,7 @@ static void make_opaque(struct tir *ir, const struct plan *plan) {
   }
 }
 
-static void edit(struct tir *ir, tir_block block, const struct plan *plan) {
+static void edit_rolling_buffer(struct tir *ir, tir_block block, const struct rolling_buffer_plan *plan) {
   tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   for (uint32_t i = 0; i < plan->rank; i++) predicate = add_condition(ir, block, plan, i, predicate);
   tir_as(ir, block, TIR_BLOCK)->block.predicate = predicate;
@@ -327,9 +330,9 @@ static void edit(struct tir *ir, tir_block block, const struct plan *plan) {
 
 bool tir_rolling_buffer(struct tir *ir, tir_block block, uint32_t buffer_index, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
-  struct plan plan = {0};
+  struct rolling_buffer_plan plan = {0};
   struct tir_mark mark = tir_mark(ir);
-  if (!tir_rewind_unless(ir, &mark, check(ir, block, buffer_index, &plan, err))) return false;
-  edit(ir, block, &plan);
+  if (!tir_rewind_unless(ir, &mark, check_rolling_buffer(ir, block, buffer_index, &plan, err))) return false;
+  edit_rolling_buffer(ir, block, &plan);
   return true;
 }

@@ -11,7 +11,7 @@ struct change {
   tir_type old;
 };
 
-static tir_expr load(struct tir *ir, void *context, const tir_expr *indices, uint32_t count) {
+static tir_expr load_and_cast(struct tir *ir, void *context, const tir_expr *indices, uint32_t count) {
   const struct change *c = context;
   tir_expr made = tir_load(ir, c->to, indices, count, TIR_NONE);
   return tir_cast(ir, tir_type_with_lanes(c->old, tir_type_lanes(tir_type_of(ir, made))), made);
@@ -26,8 +26,8 @@ static void store(struct tir *ir, void *context, tir_stmt s) {
   tir_as(ir, s, TIR_STORE)->store.value = value;
 }
 
-static bool check(struct tir *ir, tir_block block, uint32_t index, const char *dtype, tir_type *type,
-                  tir_buffer *buffer, ms_error *err) {
+static bool check_set_dtype(struct tir *ir, tir_block block, uint32_t index, const char *dtype, tir_type *type,
+                            tir_buffer *buffer, ms_error *err) {
   if (!tir_check_buffer_of(ir, block, index, true, buffer, err)) return false;
   bool known = tir_type_parse(dtype, type) && tir_type_bits(*type) && tir_type_code(*type) != TIR_HANDLE;
   if (!known || tir_type_lanes(*type) != 1)
@@ -50,7 +50,7 @@ static void change_matches(struct tir *ir, tir_block block, tir_buffer source, t
 static tir_buffer change_type(struct tir *ir, tir_buffer from, tir_type type) {
   struct change c = {tir_copy_buffer(ir, from), tir_buffer_at(ir, from)->type};
   tir_buffer_at(ir, c.to)->type = type;
-  struct tir_buffer_change how = {from, c.to, load, store, &c};
+  struct tir_buffer_change how = {from, c.to, load_and_cast, store, &c};
   tir_block where = tir_buffer_at(ir, from)->where;
   struct tir_blocks users;
   tir_find_users(ir, from, TIR_NONE, &users);
@@ -69,7 +69,7 @@ bool tir_unsafe_set_dtype(struct tir *ir, tir_block block, uint32_t buffer_index
   assert(tir_is(ir, block, TIR_BLOCK));
   tir_buffer buffer;
   tir_type type;
-  if (!check(ir, block, buffer_index, dtype, &type, &buffer, err)) return false;
+  if (!check_set_dtype(ir, block, buffer_index, dtype, &type, &buffer, err)) return false;
   if (tir_buffer_at(ir, buffer)->type == type) return true;
   tir_block where = tir_buffer_at(ir, buffer)->where;
   tir_replace_alloc(ir, where, buffer, change_type(ir, buffer, type));

@@ -9,14 +9,14 @@
 
 #include <string.h>
 
-static bool check(struct tir *ir, tir_block block, uint32_t index, const char *scope, tir_buffer *buffer,
-                  ms_error *err) {
+static bool check_set_scope(struct tir *ir, tir_block block, uint32_t index, const char *scope, tir_buffer *buffer,
+                            ms_error *err) {
   if (!tir_check_buffer_of(ir, block, index, true, buffer, err)) return false;
   if (!strcmp(tir_text(ir, tir_buffer_at(ir, *buffer)->scope), scope)) return true;
   return tir_check_storage_scope(scope, err) && tir_check_allocated(ir, block, *buffer, err);
 }
 
-static void edit(struct tir *ir, tir_buffer buffer, tir_symbol scope) {
+static void edit_set_scope(struct tir *ir, tir_buffer buffer, tir_symbol scope) {
   if (tir_buffer_at(ir, buffer)->scope == scope) return;
   tir_symbol name = tir_symbol_format(ir, "%s_%s", tir_buffer_name(ir, buffer), tir_text(ir, scope));
   tir_buffer_at(ir, buffer)->scope = scope;
@@ -26,14 +26,14 @@ static void edit(struct tir *ir, tir_buffer buffer, tir_symbol scope) {
     for (uint32_t u = lists[list]; u; u = ir->uses.at[u].next) {
       struct tir_span matches = tir_block_at(ir, ir->uses.at[u].block)->matches;
       for (uint32_t i = matches.first; i < matches.first + matches.count; i++)
-        if (ir->matches.at[i].source.buffer == buffer) edit(ir, ir->matches.at[i].buffer, scope);
+        if (ir->matches.at[i].source.buffer == buffer) edit_set_scope(ir, ir->matches.at[i].buffer, scope);
     }
 }
 
 bool tir_set_scope(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
   tir_buffer buffer;
-  if (!check(ir, block, buffer_index, scope, &buffer, err)) return false;
-  edit(ir, buffer, tir_symbol_of(ir, scope));
+  if (!check_set_scope(ir, block, buffer_index, scope, &buffer, err)) return false;
+  edit_set_scope(ir, buffer, tir_symbol_of(ir, scope));
   return true;
 }

@@ -16,7 +16,7 @@
 
 #include <stdlib.h>
 
-struct plan {
+struct split_plan {
   tir_expr *factors; /* all known, in the loop's type */
   bool guarded;      /* the blocks inside need the predicate i < extent */
 };
@@ -67,7 +67,7 @@ static bool check_factors(struct tir *ir, tir_loop loop, const tir_expr *factors
 }
 
 static bool check_constants(struct tir *ir, tir_loop loop, uint32_t count, uint32_t open, int64_t product,
-                            struct plan *plan, ms_error *err) {
+                            struct split_plan *plan, ms_error *err) {
   tir_type type = loop_type(ir, loop);
   int64_t extent = tir_loop_extent(ir, loop);
   if (open < count) {
@@ -84,7 +84,7 @@ static bool check_constants(struct tir *ir, tir_loop loop, uint32_t count, uint3
 }
 
 /* Where a factor or the extent is no constant. The largest value of the nest is the factors' product less one. */
-static bool check_symbols(struct tir *ir, tir_loop loop, uint32_t count, uint32_t open, struct plan *plan,
+static bool check_symbols(struct tir *ir, tir_loop loop, uint32_t count, uint32_t open, struct split_plan *plan,
                           ms_error *err) {
   tir_type type = loop_type(ir, loop);
   tir_expr extent = tir_as(ir, loop, TIR_LOOP)->loop.extent, product = tir_int(ir, type, 1);
@@ -102,8 +102,8 @@ static bool check_symbols(struct tir *ir, tir_loop loop, uint32_t count, uint32_
   return true;
 }
 
-static bool check(struct tir *ir, tir_loop loop, const tir_expr *factors, uint32_t count, bool disable_predication,
-                  struct plan *plan, ms_error *err) {
+static bool check_split(struct tir *ir, tir_loop loop, const tir_expr *factors, uint32_t count,
+                        bool disable_predication, struct split_plan *plan, ms_error *err) {
   uint32_t open;
   int64_t product;
   if (!tir_check_plain_loop(ir, loop, err) || !check_factors(ir, loop, factors, count, &open, &product, err))
@@ -206,7 +206,8 @@ static bool runs_again(const struct tir *ir, tir_loop loop, tir_stmt s) {
 
 /* The new loops run past the end of the old one: blocks are guarded there, ranges, conditions and other statements
  * around them are not. */
-static bool check_past_end(struct tir *ir, tir_loop loop, const struct plan *plan, uint32_t count, ms_error *err) {
+static bool check_past_end(struct tir *ir, tir_loop loop, const struct split_plan *plan, uint32_t count,
+                           ms_error *err) {
   if (!plan->guarded) return true;
   tir_var old = tir_as(ir, loop, TIR_LOOP)->loop.var;
   tir_expr product = tir_int(ir, loop_type(ir, loop), 1);
@@ -257,8 +258,8 @@ static tir_expr make_value(struct tir *ir, tir_type type, const tir_loop *loops,
   return value;
 }
 
-static void edit(struct tir *ir, tir_loop loop, const struct plan *plan, uint32_t count, bool preserve_unit_iters,
-                 tir_loop *out) {
+static void edit_split(struct tir *ir, tir_loop loop, const struct split_plan *plan, uint32_t count,
+                       bool preserve_unit_iters, tir_loop *out) {
   assert(count > 0);
   tir_var old = tir_as(ir, loop, TIR_LOOP)->loop.var;
   tir_expr extent = tir_as(ir, loop, TIR_LOOP)->loop.extent;
@@ -281,12 +282,12 @@ static void edit(struct tir *ir, tir_loop loop, const struct plan *plan, uint32_
   if (guarded || plan->guarded || !preserve_unit_iters) tir_simplify_bindings(ir, out[0], preserve_unit_iters);
 }
 
-static bool check_bindings(struct tir *ir, tir_loop loop, const struct plan *plan, uint32_t count, tir_loop *loops,
-                           ms_error *err) {
+static bool check_bindings(struct tir *ir, tir_loop loop, const struct split_plan *plan, uint32_t count,
+                           tir_loop *loops, ms_error *err) {
   if (!plan->guarded && !tir_has_guard(ir, loop)) return true;
   struct tir *after = tir_new();
   tir_copy(after, ir);
-  edit(after, loop, plan, count, false, loops);
+  edit_split(after, loop, plan, count, false, loops);
   bool kept = tir_check_bindings_kept(ir, loop, after, err);
   tir_free(after);
   return kept;
@@ -296,13 +297,13 @@ bool tir_split(struct tir *ir, tir_loop loop, const tir_expr *factors, uint32_t 
                bool disable_predication, tir_loop *out, ms_error *err) {
   assert(tir_is(ir, loop, TIR_LOOP));
   tir_expr on_stack[MOST_ON_STACK];
-  struct plan plan = {.factors = tir_room(on_stack, sizeof on_stack, count * sizeof *plan.factors)};
+  struct split_plan plan = {.factors = tir_room(on_stack, sizeof on_stack, count * sizeof *plan.factors)};
   struct tir_mark mark = tir_mark(ir);
-  bool accepted = check(ir, loop, factors, count, disable_predication, &plan, err) &&
+  bool accepted = check_split(ir, loop, factors, count, disable_predication, &plan, err) &&
                   check_past_end(ir, loop, &plan, count, err) &&
                   (preserve_unit_iters || check_bindings(ir, loop, &plan, count, out, err));
   if (accepted)
-    edit(ir, loop, &plan, count, preserve_unit_iters, out);
+    edit_split(ir, loop, &plan, count, preserve_unit_iters, out);
   else
     tir_rewind(ir, &mark);
   if (plan.factors != on_stack) free(plan.factors);

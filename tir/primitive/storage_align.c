@@ -9,7 +9,7 @@
 
 enum { MOST_ENTRIES = 64, ENTRY = 4 };
 
-struct plan {
+struct storage_align_plan {
   int64_t entry[ENTRY]; /* buffer index, axis, factor, offset */
   tir_expr entries[MOST_ENTRIES];
   uint32_t count;
@@ -23,7 +23,7 @@ static bool is_entry(const struct tir *ir, tir_expr e) {
   return true;
 }
 
-static bool read_annotation(const struct tir *ir, tir_block block, struct plan *plan) {
+static bool read_annotation(const struct tir *ir, tir_block block, struct storage_align_plan *plan) {
   tir_expr value = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "buffer_dim_align");
   plan->count = 0;
   if (!value) return true;
@@ -36,7 +36,7 @@ static bool read_annotation(const struct tir *ir, tir_block block, struct plan *
   return true;
 }
 
-static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool check_storage_align(struct tir *ir, tir_block block, struct storage_align_plan *plan, ms_error *err) {
   tir_buffer buffer;
   if (plan->entry[0] < 0) plan->entry[0] = UINT32_MAX; /* out of range all the same */
   if (!tir_check_buffer_of(ir, block, (uint32_t)plan->entry[0], true, &buffer, err)) return false;
@@ -57,7 +57,7 @@ static bool is_int(const struct tir *ir, tir_expr entry, uint32_t i, int64_t val
   return tir_is_const(ir, ir->operands.at[tir_at(ir, entry)->operands + i], value);
 }
 
-static void edit(struct tir *ir, tir_block block, struct plan *plan) {
+static void edit_storage_align(struct tir *ir, tir_block block, struct storage_align_plan *plan) {
   tir_expr items[ENTRY];
   for (uint32_t i = 0; i < ENTRY; i++) items[i] = tir_int(ir, TIR_T_I32, plan->entry[i]);
   uint32_t at = 0;
@@ -76,8 +76,8 @@ static void edit(struct tir *ir, tir_block block, struct plan *plan) {
 bool tir_storage_align(struct tir *ir, tir_block block, int buffer_index, int axis, int factor, int offset,
                        ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
-  struct plan plan = {.entry = {buffer_index, axis, factor, offset}};
-  if (!check(ir, block, &plan, err)) return false;
-  edit(ir, block, &plan);
+  struct storage_align_plan plan = {.entry = {buffer_index, axis, factor, offset}};
+  if (!check_storage_align(ir, block, &plan, err)) return false;
+  edit_storage_align(ir, block, &plan);
   return true;
 }

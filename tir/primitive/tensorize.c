@@ -388,7 +388,7 @@ static void add_annotations(struct tir *ir, tir_block block, struct tir_span add
   }
 }
 
-static void edit(struct match *m, tir_block block, const struct part *impl) {
+static void edit_tensorize(struct match *m, tir_block block, const struct part *impl) {
   assert(tir_is(m->ir, block, TIR_BLOCK) && impl->func->params.count == m->desc.func->params.count);
   struct tir *ir = m->ir;
   struct tir_import import;
@@ -410,7 +410,7 @@ static bool tensorize_block(struct match *m, tir_block block, const struct part 
   assert(tir_is(m->ir, block, TIR_BLOCK));
   tir_import_open(&m->import, m->ir, m->desc.ir);
   bool accepted = check_match(m, block, err) && check_strides(m, block, impl, err);
-  if (accepted) edit(m, block, impl);
+  if (accepted) edit_tensorize(m, block, impl);
   tir_import_close(&m->import);
   return accepted;
 }

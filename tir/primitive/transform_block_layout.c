@@ -16,7 +16,7 @@
 
 enum { MOST_LOOPS = 64 };
 
-struct plan {
+struct transform_block_layout_plan {
   const struct tir_index_map *map;
   tir_loop outermost;
   uint32_t count;                    /* of the block's iterations */
@@ -30,8 +30,8 @@ struct plan {
 /* ---- Check ---- */
 
 /* The loop is that of the iteration: bound to it, over its whole domain. */
-static bool check_loop(struct tir *ir, tir_block block, tir_loop loop, uint32_t i, const struct plan *plan,
-                       ms_error *err) {
+static bool check_loop(struct tir *ir, tir_block block, tir_loop loop, uint32_t i,
+                       const struct transform_block_layout_plan *plan, ms_error *err) {
   const struct tir_stmt_node *n = tir_stmt_at(ir, loop);
   if (!tir_loop_starts_at_zero(ir, loop))
     return tir_refuse(ir, err, MS_LOOP_NOT_FROM_ZERO, loop, "the loop does not start at 0");
@@ -42,7 +42,7 @@ static bool check_loop(struct tir *ir, tir_block block, tir_loop loop, uint32_t 
   return tir_refuse(ir, err, MS_BINDING_NOT_WHOLE, loop, "the loop is not over the whole domain of iteration %u", i);
 }
 
-static bool check_nest(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool check_nest(struct tir *ir, tir_block block, struct transform_block_layout_plan *plan, ms_error *err) {
   tir_loop loops[MOST_LOOPS];
   uint32_t count = tir_loops_of(ir, block, loops, MOST_LOOPS);
   if (count > MOST_LOOPS) return tir_refuse(ir, err, MS_TOO_LARGE, block, "%u loops are around the block", count);
@@ -62,7 +62,7 @@ static bool check_nest(struct tir *ir, tir_block block, struct plan *plan, ms_er
   return true;
 }
 
-static bool read_iters(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool read_iters(struct tir *ir, tir_block block, struct transform_block_layout_plan *plan, ms_error *err) {
   plan->count = tir_block_at(ir, block)->iters.count;
   if (plan->count != plan->map->param_count)
     return tir_refuse(ir, err, MS_INDEX_MAP_RANK, block, "the map takes %u indices; block `%s` has %u iterations",
@@ -93,7 +93,7 @@ static enum tir_iter_kind kind_of(struct tir *ir, tir_block block, tir_expr inde
   return kind;
 }
 
-static bool find_kinds(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool find_kinds(struct tir *ir, tir_block block, struct transform_block_layout_plan *plan, ms_error *err) {
   for (uint32_t i = 0; i < plan->map->result_count; i++) {
     plan->kinds[i] = tir_is_const(ir, plan->shape[i], 1) ? TIR_SPATIAL : kind_of(ir, block, plan->indices[i]);
     if (plan->kinds[i] == TIR_OPAQUE)
@@ -104,7 +104,8 @@ static bool find_kinds(struct tir *ir, tir_block block, struct plan *plan, ms_er
 }
 
 /* The new loops run through what the map makes of the old ones. */
-static bool check_order(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+static bool check_order(struct tir *ir, tir_block block, const struct transform_block_layout_plan *plan,
+                        ms_error *err) {
   tir_loop loops[MOST_LOOPS];
   tir_expr parts[TIR_MOST_MAP_RANK];
   tir_loops_of(ir, block, loops, MOST_LOOPS);
@@ -115,7 +116,8 @@ static bool check_order(struct tir *ir, tir_block block, const struct plan *plan
   return tir_check_iteration_order(ir, &order, err);
 }
 
-static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool check_transform_block_layout(struct tir *ir, tir_block block, struct transform_block_layout_plan *plan,
+                                         ms_error *err) {
   const struct tir_index_map *map = plan->map;
   tir_expr iters[TIR_MOST_MAP_RANK];
   if (!read_iters(ir, block, plan, err) || !check_nest(ir, block, plan, err)) return false;
@@ -140,7 +142,8 @@ static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *
 /* ---- Edit ---- */
 
 /* New loops around the block, in the place of the old ones. `loops` receives their variables. */
-static void replace_loops(struct tir *ir, tir_block block, const struct plan *plan, tir_expr *loops) {
+static void replace_loops(struct tir *ir, tir_block block, const struct transform_block_layout_plan *plan,
+                          tir_expr *loops) {
   tir_var vars[TIR_MOST_MAP_RANK];
   tir_detach(ir, block);
   for (uint32_t i = 0; i < plan->map->result_count; i++) {
@@ -154,7 +157,8 @@ static void replace_loops(struct tir *ir, tir_block block, const struct plan *pl
 }
 
 /* The predicate speaks of the old loops: of each by the iteration that was bound to it. */
-static void renew_predicate(struct tir *ir, tir_block block, const struct plan *plan, const tir_expr *loops) {
+static void renew_predicate(struct tir *ir, tir_block block, const struct transform_block_layout_plan *plan,
+                            const tir_expr *loops) {
   tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate, values[TIR_MOST_MAP_RANK];
   if (!predicate) return;
   for (uint32_t i = 0; i < plan->map->result_count; i++) tir_subst_var(ir, tir_at(ir, plan->outputs[i])->ref, loops[i]);
@@ -171,7 +175,7 @@ struct accesses {
   struct tir_vars_in vars;
 };
 
-static tir_expr load(struct tir *ir, void *context, const tir_expr *indices, uint32_t count) {
+static tir_expr load_by_new_layout(struct tir *ir, void *context, const tir_expr *indices, uint32_t count) {
   const struct accesses *a = context;
   tir_expr simple[TIR_MOST_EDITED_RANK];
   tir_simplify_access(ir, &a->vars, indices, count, simple);
@@ -204,7 +208,7 @@ static void simplify_region(struct tir *ir, uint32_t region, const struct tir_va
 /* Iterations of one value leave the sums that index buffers. */
 static void simplify_accesses(struct tir *ir, tir_block block) {
   struct accesses a;
-  struct tir_buffer_change change = {.load = load, .store = store, .context = &a};
+  struct tir_buffer_change change = {.load = load_by_new_layout, .store = store, .context = &a};
   tir_find_vars_in(ir, block, &a.vars);
   if (!a.vars.units) return;
   struct tir_span lists[] = {tir_block_at(ir, block)->reads, tir_block_at(ir, block)->writes};
@@ -217,7 +221,8 @@ static void simplify_accesses(struct tir *ir, tir_block block) {
     }
 }
 
-static void edit(struct tir *ir, tir_block block, const struct plan *plan) {
+static void edit_transform_block_layout(struct tir *ir, tir_block block,
+                                        const struct transform_block_layout_plan *plan) {
   tir_expr loops[TIR_MOST_MAP_RANK];
   struct tir_iter iters[TIR_MOST_MAP_RANK];
   replace_loops(ir, block, plan, loops);
@@ -233,9 +238,9 @@ static void edit(struct tir *ir, tir_block block, const struct plan *plan) {
 
 bool tir_transform_block_layout(struct tir *ir, tir_block block, const struct tir_index_map *map, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
-  struct plan plan = {.map = map};
+  struct transform_block_layout_plan plan = {.map = map};
   struct tir_mark mark = tir_mark(ir);
-  if (!tir_rewind_unless(ir, &mark, check(ir, block, &plan, err))) return false;
-  edit(ir, block, &plan);
+  if (!tir_rewind_unless(ir, &mark, check_transform_block_layout(ir, block, &plan, err))) return false;
+  edit_transform_block_layout(ir, block, &plan);
   return true;
 }

@@ -16,7 +16,7 @@
 
 enum { MOST_NESTS = 16 };
 
-struct plan {
+struct transform_layout_plan {
   const struct tir_index_map *map;
   struct tir_index_map within; /* the map, simplified for indices within the buffer */
   struct tir_padded_layout layout;
@@ -35,7 +35,7 @@ static bool has_strides(const struct tir *ir, tir_buffer buffer) {
   return strides.count && !(strides.count == 1 && tir_is_const(ir, ir->operands.at[strides.first], 1));
 }
 
-static bool check_buffer(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool check_buffer(struct tir *ir, tir_block block, struct transform_layout_plan *plan, ms_error *err) {
   tir_buffer buffer = plan->layout.from;
   const struct tir_buffer_node *n = tir_buffer_at(ir, buffer);
   plan->layout.rank = n->rank;
@@ -57,7 +57,7 @@ static tir_var new_dim(struct tir *ir, tir_name name, tir_expr extent) {
   return tir_new_var(ir, TIR_VAR_PLAIN, name, type, tir_int(ir, type, 0), extent);
 }
 
-static bool map_shape(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool map_shape(struct tir *ir, tir_block block, struct transform_layout_plan *plan, ms_error *err) {
   struct tir_padded_layout *l = &plan->layout;
   tir_expr dims[TIR_MOST_EDITED_RANK];
   tir_name name = tir_name_of(ir, "axis");
@@ -73,7 +73,7 @@ static bool map_shape(struct tir *ir, tir_block block, struct plan *plan, ms_err
 }
 
 /* What is accessed lies in the buffer, whatever conditions make sure of it. */
-static void simplify_map(struct tir *ir, struct plan *plan) {
+static void simplify_map(struct tir *ir, struct transform_layout_plan *plan) {
   plan->within.param_count = plan->layout.rank;
   plan->within.result_count = plan->layout.new_rank;
   for (uint32_t i = 0; i < plan->layout.rank; i++) plan->within.params[i] = tir_var_expr(ir, plan->dims[i]);
@@ -81,7 +81,7 @@ static void simplify_map(struct tir *ir, struct plan *plan) {
 }
 
 /* Each once, though several blocks in it write the buffer. */
-static void find_nests(struct tir *ir, struct plan *plan) {
+static void find_nests(struct tir *ir, struct transform_layout_plan *plan) {
   for (uint32_t u = tir_buffer_at(ir, plan->layout.from)->writers; u; u = ir->uses.at[u].next) {
     struct tir_full_nest *made = &plan->nests[plan->nest_count];
     if (plan->nest_count == MOST_NESTS || !tir_find_full_nest(ir, plan->layout.from, ir->uses.at[u].block, made))
@@ -92,7 +92,7 @@ static void find_nests(struct tir *ir, struct plan *plan) {
   }
 }
 
-static bool check_padding(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool check_padding(struct tir *ir, tir_block block, struct transform_layout_plan *plan, ms_error *err) {
   struct tir_padded_layout *l = &plan->layout;
   if (!tir_invert_padding(ir, plan->indices, l->new_rank, plan->dims, l->rank, l->outputs, l->values, &l->padding))
     return tir_refuse(ir, err, MS_INDEX_MAP_NOT_INVERTED, block, "the map has no inverse that is known");
@@ -106,8 +106,8 @@ static bool check_padding(struct tir *ir, tir_block block, struct plan *plan, ms
                     tir_buffer_name(ir, l->from));
 }
 
-static bool check(struct tir *ir, tir_block block, uint32_t index, bool write, tir_expr pad, bool assume_injective,
-                  struct plan *plan, ms_error *err) {
+static bool check_transform_layout(struct tir *ir, tir_block block, uint32_t index, bool write, tir_expr pad,
+                                   bool assume_injective, struct transform_layout_plan *plan, ms_error *err) {
   struct tir_padded_layout *l = &plan->layout;
   if (!tir_check_buffer_of(ir, block, index, write, &l->from, err) || !check_buffer(ir, block, plan, err)) return false;
   l->pad = pad;
@@ -121,8 +121,8 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, bool write, t
 
 /* ---- Edit ---- */
 
-static tir_expr load(struct tir *ir, void *context, const tir_expr *indices, uint32_t count) {
-  const struct plan *plan = context;
+static tir_expr load_by_new_layout(struct tir *ir, void *context, const tir_expr *indices, uint32_t count) {
+  const struct transform_layout_plan *plan = context;
   tir_expr mapped[TIR_MOST_EDITED_RANK];
   assert(count == plan->layout.rank);
   tir_map_indices(ir, &plan->within, indices, mapped);
@@ -131,7 +131,7 @@ static tir_expr load(struct tir *ir, void *context, const tir_expr *indices, uin
 }
 
 static void store(struct tir *ir, void *context, tir_stmt s) {
-  const struct plan *plan = context;
+  const struct transform_layout_plan *plan = context;
   tir_expr indices[TIR_MOST_EDITED_RANK], mapped[TIR_MOST_EDITED_RANK];
   for (uint32_t i = 0; i < plan->layout.rank; i++)
     indices[i] = ir->operands.at[tir_as(ir, s, TIR_STORE)->store.indices + i];
@@ -153,7 +153,7 @@ static uint64_t find_own_readers(struct tir *ir, const struct tir_blocks *users,
 }
 
 /* The buffer in its new layout, defined where the old one was. */
-static void make_buffer(struct tir *ir, tir_block block, struct plan *plan) {
+static void make_buffer(struct tir *ir, tir_block block, struct transform_layout_plan *plan) {
   const struct tir_padded_layout *l = &plan->layout;
   plan->to = tir_copy_buffer(ir, l->from);
   uint32_t shape = tir_add_operands(ir, l->shape, l->new_rank);
@@ -169,12 +169,12 @@ static void make_buffer(struct tir *ir, tir_block block, struct plan *plan) {
     if (ir->params.at[i].buffer == l->from) ir->params.at[i].buffer = plan->to;
 }
 
-static void edit(struct tir *ir, tir_block block, struct plan *plan) {
+static void edit_transform_layout(struct tir *ir, tir_block block, struct transform_layout_plan *plan) {
   struct tir_blocks users;
   tir_find_users(ir, plan->layout.from, TIR_NONE, &users);
   uint64_t own = find_own_readers(ir, &users, plan->layout.from);
   make_buffer(ir, block, plan);
-  struct tir_buffer_change change = {plan->layout.from, plan->to, load, store, plan};
+  struct tir_buffer_change change = {plan->layout.from, plan->to, load_by_new_layout, store, plan};
   for (uint32_t i = 0; i < plan->nest_count; i++) tir_fill_padding(ir, &plan->layout, &plan->nests[i], plan->to);
   for (uint32_t i = 0; i < users.count; i++) {
     tir_find_vars_in(ir, users.at[i], &plan->vars);
@@ -189,10 +189,11 @@ static void edit(struct tir *ir, tir_block block, struct plan *plan) {
 bool tir_transform_layout(struct tir *ir, tir_block block, uint32_t buffer_index, bool write,
                           const struct tir_index_map *map, tir_expr pad_value, bool assume_injective, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
-  struct plan plan = {.map = map};
+  struct transform_layout_plan plan = {.map = map};
   struct tir_mark mark = tir_mark(ir);
-  if (!tir_rewind_unless(ir, &mark, check(ir, block, buffer_index, write, pad_value, assume_injective, &plan, err)))
+  if (!tir_rewind_unless(
+          ir, &mark, check_transform_layout(ir, block, buffer_index, write, pad_value, assume_injective, &plan, err)))
     return false;
-  edit(ir, block, &plan);
+  edit_transform_layout(ir, block, &plan);
   return true;
 }

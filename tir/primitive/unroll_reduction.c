@@ -21,7 +21,7 @@
 
 enum { MOST_TERMS = 64, MOST_RANK = 16, REDUCES = 1u << TIR_REDUCE };
 
-struct plan {
+struct unroll_reduction_plan {
   tir_buffer buffer;
   tir_stmt init, update;
   uint32_t terms;
@@ -41,7 +41,7 @@ static bool refuse_body(const struct tir *ir, tir_block block, const char *why, 
 }
 
 /* The update's value depends on the element and on the step alone: it loads the element once, as written out. */
-static bool loads_element_once(struct tir *ir, const struct plan *plan) {
+static bool loads_element_once(struct tir *ir, const struct unroll_reduction_plan *plan) {
   struct tir_stmt_node update = *tir_as(ir, plan->update, TIR_STORE);
   tir_expr load;
   if (tir_uses_opaquely(ir, update.store.value, plan->buffer) ||
@@ -56,7 +56,7 @@ static bool loads_element_once(struct tir *ir, const struct plan *plan) {
 }
 
 /* Both store to the same element, whose place does not depend on what is in the buffer. */
-static bool stores_one_element(struct tir *ir, const struct plan *plan) {
+static bool stores_one_element(struct tir *ir, const struct unroll_reduction_plan *plan) {
   uint32_t begun = tir_as(ir, plan->init, TIR_STORE)->store.indices;
   uint32_t stored = tir_as(ir, plan->update, TIR_STORE)->store.indices;
   for (uint32_t i = 0; i < tir_buffer_at(ir, plan->buffer)->rank; i++)
@@ -74,7 +74,7 @@ static bool is_placed_apart(struct tir *ir, tir_block block, tir_buffer buffer) 
   return true;
 }
 
-static bool check_stores(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool check_stores(struct tir *ir, tir_block block, struct unroll_reduction_plan *plan, ms_error *err) {
   plan->init = tir_only_store(ir, block, TIR_INIT);
   plan->update = tir_only_store(ir, block, TIR_BODY);
   if (!plan->init || !plan->update) return refuse_body(ir, block, "is no init and update of one store each", err);
@@ -104,7 +104,7 @@ static bool refuse_steps(const struct tir *ir, tir_block block, ms_error *err) {
 }
 
 /* How many steps there are. */
-static bool count_terms(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool count_terms(struct tir *ir, tir_block block, struct unroll_reduction_plan *plan, ms_error *err) {
   plan->terms = 1;
   for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
     struct tir_iter iter = tir_iters(ir, block)[i];
@@ -210,7 +210,7 @@ static int64_t step_of(struct tir *ir, tir_block block) {
 }
 
 /* The steps, in order: each once, that of the init first. */
-static bool find_steps(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool find_steps(struct tir *ir, tir_block block, struct unroll_reduction_plan *plan, ms_error *err) {
   uint64_t taken = 0;
   bool once = true, more = false;
   for (uint32_t i = 0; i < plan->terms && once; i++) {
@@ -227,7 +227,7 @@ static bool find_steps(struct tir *ir, tir_block block, struct plan *plan, ms_er
   return (once && !more) || refuse_steps(ir, block, err);
 }
 
-static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+static bool check_unroll_reduction(struct tir *ir, tir_block block, struct unroll_reduction_plan *plan, ms_error *err) {
   return check_scope(ir, block, err) && check_stores(ir, block, plan, err) && count_terms(ir, block, plan, err) &&
          check_loops(ir, block, err) && find_steps(ir, block, plan, err);
 }
@@ -240,7 +240,8 @@ static tir_expr reduced_so_far(struct tir *ir, void *context, const tir_expr *in
 }
 
 /* The update's value at a step, of the element as it is so far. */
-static tir_expr value_at(struct tir *ir, tir_block block, const struct plan *plan, uint32_t step, tir_expr so_far) {
+static tir_expr value_at(struct tir *ir, tir_block block, const struct unroll_reduction_plan *plan, uint32_t step,
+                         tir_expr so_far) {
   for (uint32_t i = tir_block_at(ir, block)->iters.count; i-- > 0;) {
     struct tir_iter iter = tir_iters(ir, block)[i];
     if (iter.kind != TIR_REDUCE) continue;
@@ -309,7 +310,7 @@ static void take_iterations(struct tir *ir, tir_block block, tir_buffer buffer) 
 }
 
 /* What the init begins with, at the step where it runs. */
-static tir_expr value_of_init(struct tir *ir, tir_block block, const struct plan *plan) {
+static tir_expr value_of_init(struct tir *ir, tir_block block, const struct unroll_reduction_plan *plan) {
   for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
     struct tir_iter iter = tir_iters(ir, block)[i];
     if (iter.kind == TIR_REDUCE) tir_subst_var(ir, iter.var, ir->vars.at[iter.var].min);
@@ -319,7 +320,7 @@ static tir_expr value_of_init(struct tir *ir, tir_block block, const struct plan
   return value;
 }
 
-static void edit(struct tir *ir, tir_block block, const struct plan *plan) {
+static void edit_unroll_reduction(struct tir *ir, tir_block block, const struct unroll_reduction_plan *plan) {
   tir_expr value = value_of_init(ir, block, plan);
   for (uint32_t i = 0; i < plan->terms; i++) value = value_at(ir, block, plan, plan->steps[i], value);
   tir_as(ir, plan->update, TIR_STORE)->store.value = value;
@@ -331,9 +332,9 @@ static void edit(struct tir *ir, tir_block block, const struct plan *plan) {
 
 bool tir_unroll_reduction(struct tir *ir, tir_block block, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
-  struct plan plan = {0};
+  struct unroll_reduction_plan plan = {0};
   struct tir_mark mark = tir_mark(ir);
-  if (!tir_rewind_unless(ir, &mark, check(ir, block, &plan, err))) return false;
-  edit(ir, block, &plan);
+  if (!tir_rewind_unless(ir, &mark, check_unroll_reduction(ir, block, &plan, err))) return false;
+  edit_unroll_reduction(ir, block, &plan);
   return true;
 }

@@ -272,7 +272,7 @@ static bool is_own(const struct emit_c *e, tir_buffer buffer) {
   return tir_memory_scope_of(e->ir, buffer) == TIR_SCOPE_LOCAL;
 }
 
-static void load(struct emit_c *e, const struct tir_expr_node *n, tir_type type) {
+static void emit_pair_loads(struct emit_c *e, const struct tir_expr_node *n, tir_type type) {
   char name[40];
   tir_expr index = tir_operands(e->ir, n->operands)[0];
   if (is_own(e, n->ref))
@@ -351,7 +351,7 @@ static void value(struct emit_c *e, tir_expr x, tir_type type) {
   } else if (n->kind == TIR_VAR && e->whole[n->ref]) {
     emit_c_variable(e, n->ref);
   } else if (is_whole(e, n)) {
-    load(e, n, type);
+    emit_pair_loads(e, n, type);
   } else if (n->kind == TIR_BROADCAST) {
     fprintf(e->out, "%s(", same_function(e, pairs_of(type), name));
     lane_bits(e, n->a, C_SCALAR);

@@ -116,7 +116,7 @@ struct referring {
   } exact, fast;
 };
 
-static bool load(const struct referring *r, const struct jit_code *code, struct kernel *out, ms_error *err) {
+static bool load_reference(const struct referring *r, const struct jit_code *code, struct kernel *out, ms_error *err) {
   size_t bytes = jit_code_workspace(code);
   out->kernel = jit_load_on(code, r->arena.device, false, err);
   if (!out->kernel) return false;
@@ -337,8 +337,9 @@ bool device_reference(const struct workload *w, struct measure_reference *out, m
   bool ok = do_all(w, jobs, err) && publish(jobs, w->made, err);
   w->made->on_device = ok; /* the arena's, too */
   if (ok) {
-    ok = arena_open(&r.arena, w, r.backend, jobs[DEVICE].device, err) && load(&r, jobs[FUNCTION].code, &r.exact, err) &&
-         load(&r, jobs[FAST_FUNCTION].code, &r.fast, err) && refer(&r, out, err);
+    ok = arena_open(&r.arena, w, r.backend, jobs[DEVICE].device, err) &&
+         load_reference(&r, jobs[FUNCTION].code, &r.exact, err) &&
+         load_reference(&r, jobs[FAST_FUNCTION].code, &r.fast, err) && refer(&r, out, err);
     unload(&r, &r.exact);
     unload(&r, &r.fast);
     arena_close(&r.arena);

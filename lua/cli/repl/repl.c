@@ -120,7 +120,7 @@ int repl_colour_print(lua_State *L) {
 
 enum compiled { RUNNABLE, INCOMPLETE, WRONG };
 
-static bool load(struct session *s, const char *before, size_t skipped) {
+static bool load_input(struct session *s, const char *before, size_t skipped) {
   lua_State *L = s->L;
   size_t extra = strlen(before), size = extra + s->length - skipped;
   char *chunk = malloc(size + 1); /* held across no call that raises: loading is protected */
@@ -156,14 +156,14 @@ static enum compiled compile(struct session *s) {
     lua_pushcclosure(L, ask, 1);
     return RUNNABLE;
   }
-  if (load(s, "return ", 0)) return RUNNABLE;
+  if (load_input(s, "return ", 0)) return RUNNABLE;
   lua_pop(L, 1);
   size_t skipped = leading_local(s);
   if (skipped) {
-    if (load(s, "", skipped)) return RUNNABLE;
+    if (load_input(s, "", skipped)) return RUNNABLE;
     lua_pop(L, 1);
   }
-  if (load(s, "", 0)) return RUNNABLE;
+  if (load_input(s, "", 0)) return RUNNABLE;
   size_t length;
   const char *message = lua_tolstring(L, -1, &length);
   if (message && length >= 5 && !strcmp(message + length - 5, "<eof>")) return lua_pop(L, 1), INCOMPLETE;
@@ -281,7 +281,7 @@ static void loop(struct session *s) {
     }
   }
   if (s->length) { /* cut short */
-    load(s, "", 0);
+    load_input(s, "", 0);
     report(s);
   }
 }

@@ -73,7 +73,7 @@ static const int64_t MOST_WORKSPACE = (int64_t)1 << 30;
 static const double MOST_SECONDS = 8; /* of making the plans of one graph: some are compiled */
 
 /* An engine with its settings, that makes a plan. */
-struct plan {
+struct cudnn_plan {
   struct graph *of;
   void *descriptor, *pack; /* the pack: NULL, it was not run yet */
   void *packed[BUFFERS];   /* what the pack names */
@@ -92,7 +92,7 @@ struct graph {
   void *descriptors[MOST_DESCRIPTORS]; /* all of them, each of which others may need as long as it is used */
   int descriptor_count;
   void *operations;
-  struct plan plans[VENDOR_MOST_WAYS];
+  struct cudnn_plan plans[VENDOR_MOST_WAYS];
   int plan_count, best;
   struct jit_routine *routine; /* whose buffers those of the plans are */
   char why[300];               /* what failed last */
@@ -258,10 +258,10 @@ static bool is_known(const struct graph *g, const char *name) {
 /* The plan of an engine with its settings; false: it is none, or there already. */
 static bool add_plan(struct graph *g, void *configuration) {
   assert(g->plan_count < VENDOR_MOST_WAYS);
-  struct plan *p = &g->plans[g->plan_count];
+  struct cudnn_plan *p = &g->plans[g->plan_count];
   void *engine = new_descriptor(g, GRAPH_DESCRIPTOR_ENGINE, "an engine"), *handle = g->api->handle;
   int64_t count = 0;
-  *p = (struct plan){.of = g};
+  *p = (struct cudnn_plan){.of = g};
   if (!engine ||
       !went(g, g->api->get(configuration, GRAPH_CONFIGURATION_ENGINE, GRAPH_OF_DESCRIPTOR, 1, &count, &engine),
             "cudnnBackendGetAttribute", "CONFIGURATION_ENGINE") ||
@@ -317,7 +317,7 @@ static bool make_plans(void *data, void *const *buffers, void *stream) {
 /* ---- Running ---- */
 
 /* What a plan reads and writes, named. */
-static bool pack(struct plan *p, void *const *buffers) {
+static bool pack(struct cudnn_plan *p, void *const *buffers) {
   struct graph *g = p->of;
   const int64_t ids[VENDOR_TENSORS] = {1, 2, 3};
   if (p->pack && !memcmp(p->packed, buffers, sizeof p->packed)) return true;
@@ -330,7 +330,7 @@ static bool pack(struct plan *p, void *const *buffers) {
 }
 
 static bool execute(void *data, void *const *buffers, void *stream) {
-  struct plan *p = data;
+  struct cudnn_plan *p = data;
   struct graph *g = p->of;
   return went(g, g->api->set_stream(g->api->handle, stream), "cudnnSetStream", p->name) && pack(p, buffers) &&
          went(g, g->api->execute(g->api->handle, p->descriptor, p->pack), "cudnnBackendExecute", p->name);

@@ -77,8 +77,8 @@ static tir_buffer allocate(struct join *j, uint32_t k, const char *suffix, int64
   return b;
 }
 
-static tir_expr load(struct tir *ir, tir_buffer b, tir_expr index) { return tir_load(ir, b, &index, 1, TIR_NONE); }
-static tir_expr held(struct join *j, uint32_t k) { return load(j->low->ir, j->held[k], number(j->low->ir, 0)); }
+static tir_expr load_at(struct tir *ir, tir_buffer b, tir_expr index) { return tir_load(ir, b, &index, 1, TIR_NONE); }
+static tir_expr held(struct join *j, uint32_t k) { return load_at(j->low->ir, j->held[k], number(j->low->ir, 0)); }
 
 static tir_expr choose(struct tir *ir, tir_expr condition, tir_expr yes, tir_expr no) {
   if (tir_is_int(ir, condition)) return tir_at(ir, condition)->imm ? yes : no;
@@ -199,7 +199,7 @@ static void join_warps(struct join *j, int64_t group, int64_t threads) {
   tir_expr row = tir_mul(ir, tir_floordiv(ir, thread, number(ir, group)), number(ir, warps));
   tir_expr exists = tir_make(ir, TIR_LT, lane, number(ir, warps));
   for (uint32_t k = 0; k < j->count; k++)
-    left[k] = choose(ir, exists, load(ir, staged[k], tir_add(ir, row, lane)), j->identity[k]);
+    left[k] = choose(ir, exists, load_at(ir, staged[k], tir_add(ir, row, lane)), j->identity[k]);
   store(j, j->held, number(ir, 0), left, TIR_NONE);
   join_lanes(j, power_of_two(warps));
 }
@@ -236,7 +236,7 @@ static void join_shared(struct join *j) {
   for (int64_t half = power_of_two(members) / 2; half; half /= 2) {
     tir_expr partner = tir_add(ir, first, number(ir, half * groups));
     int64_t last = half < members - half ? half : members - half;
-    for (uint32_t k = 0; k < j->count; k++) other[k] = load(ir, staged[k], partner);
+    for (uint32_t k = 0; k < j->count; k++) other[k] = load_at(ir, staged[k], partner);
     combine(j, mine, other, made);
     /* A thread's own sum stays with it; what others have read of it is theirs. */
     tir_expr active = tir_make(ir, TIR_LT, member, number(ir, last));
@@ -247,7 +247,7 @@ static void join_shared(struct join *j) {
     members = half;
   }
   store(j, staged, group, mine, tir_make(ir, TIR_EQ, member, number(ir, 0)));
-  for (uint32_t k = 0; k < j->count; k++) made[k] = load(ir, staged[k], group);
+  for (uint32_t k = 0; k < j->count; k++) made[k] = load_at(ir, staged[k], group);
   store(j, j->held, number(ir, 0), made, TIR_NONE);
 }
 
