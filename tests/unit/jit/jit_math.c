@@ -224,8 +224,7 @@ static void computes_with_short_floats(void **state) {
   (void)state;
   static const char *const types[] = {"float16", "bfloat16"};
   static const char *const values[] = {
-      "T.Select(T.Cast(\"float32\", A[vi]) < T.float32(1.5), T.Cast(\"float32\", A[vi]), "
-      "T.float32(0.0))",
+      "T.Select(T.Cast(\"float32\", A[vi]) < 1.5, T.Cast(\"float32\", A[vi]), T.float32(0))",
       "T.floor(T.Cast(\"float32\", A[vi]))", "T.fabs(T.Cast(\"float32\", A[vi]))",
       "T.nearbyint(T.Cast(\"float32\", A[vi]))"};
   for (size_t t = 0; t < sizeof types / sizeof *types; t++)
