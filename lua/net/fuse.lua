@@ -19,9 +19,8 @@ local BIJECTIVE = set "Identity Dropout Reshape Flatten Squeeze Unsqueeze Transp
 local ELEMENTWISE = set "BatchNormalization QuantizeLinear DequantizeLinear OfSums Requantized"
 local ANCHOR = set "ProductByBlocks WinogradProduct WinogradOutput" -- the same
 local ALONE = set "TopK CumSum ScatterND ScatterElements NonZero Scatter"
--- Parts of recurrent networks, and which of their inputs one sum multiplies by what they are given; a GRU's cell has
--- two sums, and schedules that pack the matrix for both are slow.
-local MULTIPLIED = {RecurrentInput = 2, RNNCell = 3, LSTMCell = 3}
+-- Parts of recurrent networks, and which of their inputs are multiplied by what they are given.
+local MULTIPLIED = {RecurrentInput = 2, RNNCell = 3, GRUCell = 3, LSTMCell = 3}
 local OF_FAMILY =
   {elementwise = "elementwise", shapes = "injective", reductions = "reduction", products = "anchor", windows = "anchor"}
 

@@ -656,6 +656,12 @@ static bool packs(const struct reading *r, tir_block block) {
          tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "meta_schedule.layout_rewrite_preproc");
 }
 
+/* What several blocks read stays as it is (rules/postproc/rewrite_layout.lua). */
+static bool has_one_reader(const struct tir *ir, tir_buffer buffer) {
+  uint32_t u = tir_buffer_at(ir, buffer)->readers;
+  return u && !ir->uses.at[u].next;
+}
+
 static void find_constants(struct reading *r) {
   const struct tir *ir = r->made->ir;
   tir_func f = tir_find_func(ir, "main");
@@ -667,7 +673,9 @@ static void find_constants(struct reading *r) {
   for (uint32_t i = 0; items && items->kind == TIR_LIST && i < items->count; i++) {
     tir_expr e = tir_operands(ir, items->operands)[i];
     bool fits = tir_is_int(ir, e) && tir_at(ir, e)->imm >= 0 && tir_at(ir, e)->imm < n->params.count;
-    if (fits) r->constant[ir->params.at[n->params.first + tir_at(ir, e)->imm].buffer] = true;
+    if (!fits) continue;
+    tir_buffer buffer = ir->params.at[n->params.first + tir_at(ir, e)->imm].buffer;
+    r->constant[buffer] = has_one_reader(ir, buffer);
   }
   for (tir_stmt s = n->body; items && s; s = tir_next(ir, s, n->body)) {
     tir_block block = tir_is(ir, s, TIR_STORE) ? tir_parent_block(ir, s) : TIR_NONE;

@@ -50,6 +50,37 @@ dearer("rows that are not unrolled", {2, 4, 1, 32}, {1, 8, 1, 32}, {4, 64}, nil,
 assert(cost({1, 32, 1, 8}, {1, 8, 1, 32}, {4, 64}, {2}) < 0.7 * cost({1, 1, 32, 8}, {1, 1, 8, 32}, {4, 64}, {2}),
        "one chunk is one thread's")
 
+-- A constant that one sum reads is packed as its loops read it, wherever it lies; one that two sums read is not.
+do
+  local function of_weights(count, packed)
+    local X, W, outputs = te.placeholder({1, 256}, "float32", "X"), te.placeholder({512, 256}, "float32", "W"), {}
+    local columns = 512 // count
+    for n = 1, count do
+      local k = te.reduce_axis(256, "k")
+      outputs[n] = te.compute({1, columns}, function(i, j)
+        return te.sum(X[{i, k}] * W[{j + (n - 1) * columns, k}], k)
+      end, "Y" .. n)
+    end
+    return te.func("rows", {X, W, table.unpack(outputs)}, packed and {weights = {"W"}} or nil)
+  end
+  local function by_columns(count, packed)
+    local f = of_weights(count, packed)
+    local sch = ms.schedule(f)
+    for n = 1, count do
+      local block = sch:get_sblock("Y" .. n)
+      local _, j, r = sch:get_loops(block)
+      local outer, inner = sch:split(j, {ms.rest, 64})
+      sch:reorder {outer, r, inner}
+      sch:vectorize(inner)
+      sch:decompose_reduction(block, r)
+    end
+    local trace = sch.trace
+    return ms.estimator(f, trace, machine):cost(trace)
+  end
+  assert(by_columns(1, true) < 0.7 * by_columns(1, false), "packed, its vectors lie as they are read")
+  assert(by_columns(2, true) == by_columns(2, false), "what two sums read is read where it lies")
+end
+
 -- What the cache does not hold is cheaper in blocks, and what it does is not.
 local function blocked(size)
   local sketch, d = plain_of(product(size, size, size))
