@@ -190,10 +190,10 @@ wait $heir || fail "the other: $(cat "$work/heir")"
 # it works on.
 for command in xclaim xautoclaim xpending; do
   redis-cli -p $port acl setuser lacking on '>secret' '~*' '&*' +@all "-$command" >/dev/null
-  "$msched" tune "$root/lua/examples/gemm.lua" --trials 4 --policy random --fleet $url --db "$work/$command.db" -- 16 16 24 >"$work/out" 2>&1 &
+  "$msched" tune "$root/lua/examples/gemm.lua" --trials 400 --policy random --fleet $url --db "$work/$command.db" -- 16 16 24 >"$work/tuner" 2>&1 &
   tuner=$!
   MSCHED_FLEET_SIMULATE=1000 one_message "a user without $command" "^msched worker: $url/0: NOPERM .*'$command'" "$msched" worker redis://lacking:secret@127.0.0.1:$port --name lacking
-  kill -9 $tuner
+  kill -9 $tuner || fail "a user without $command: the tuner ended: $(cat "$work/tuner")"
   wait $tuner 2>/dev/null
 done
 redis-cli -p $port acl deluser lacking >/dev/null
