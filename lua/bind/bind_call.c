@@ -84,8 +84,10 @@ static void add_lane(struct in_order *o, bool beside) {
 /* The call on the top of the stack, to the last lane; it is kept in the table at `kept`. */
 static void add_call(lua_State *L, struct in_order *o, int kept) {
   const struct bound_call *each = luaL_testudata(L, -1, BOUND_CALL);
-  if (!each || each->attempt != attempt_kernel)
+  if (!each || each->attempt != attempt_kernel) {
     bind_refuse(L, "number %d is no call of a kernel: kernel:prepare(arguments) gives one", (int)o->call_count + 1);
+    return;
+  }
   o->calls = grown(o->calls, o->call_count, &o->call_room, sizeof *o->calls);
   o->calls[o->call_count++] = each->data;
   o->lanes[o->lane_count - 1].count++;
