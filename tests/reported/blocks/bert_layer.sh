@@ -13,5 +13,5 @@ stopped bert_layer.lua --trials 32 --db b.db
 if [ "${MSCHED_REPORTED:-}" = all ]; then
   first_trial bert_layer.lua --trials 32 --db b.db
   expect_status 0 "$program" replay bert --db b.db
-  for wait in 0.2 0.5 1 2 4 8; do stopped bert_layer.lua --trials 100 --db b.db; done
+  for wait in 0.2 0.5 1 2 4 8; do stopped bert_layer.lua --trials 2000 --db b.db; done
 fi
