@@ -11,6 +11,8 @@ local EVERY = 1    -- seconds between two pages, at least
 local PATIENCE = 9 -- times the processor's seconds of a page, at least, until the next: a tuner has the machine
 local SILENT = 3   -- seconds that something may be wrong until it is said: a store that is just being made, or replaced
 local BEAT = 10    -- seconds after which a page that did not change is written again: it shows that it is followed
+local SETTLES = 3  -- seconds after a change until a store gives it for certain: LMDB's readers get a commit of another
+                   -- process when that has noted it in the lock file, behind the pages of roots
 local RELOAD = 2   -- seconds between two looks of the page at its file
 local META = 8192  -- bytes of a store's file that every commit changes: LMDB's two pages of roots
 
@@ -130,7 +132,9 @@ local function turn(f)
   local now, stamp = ms.clock(), stamp_of(f.path)
   local is_due = now - f.made_at >= math.max(EVERY, PATIENCE * f.took)
   if stamp ~= f.seen then f.seen, f.changed_at = stamp, now end
-  if is_due and (stamp ~= f.stamp or f.problems.store) and (stamp or not f.missing) then
+  local settled = f.changed_at + SETTLES
+  local is_late = f.made_at < settled and settled <= now
+  if is_due and (stamp ~= f.stamp or f.problems.store or is_late) and (stamp or not f.missing) then
     local made, why = remake(f, ms.interruptible)
     if made == nil then return end
     say(f, "store", not made and not (f.missing and missing_path(why)) and why or nil)
