@@ -103,11 +103,9 @@ function untuned.keep(task, c)
   task:finish("untuned", "nothing was measured")
 end
 
--- A function as the store's records are looked up for a task.
+-- A function as the store's records are looked up for a task; `known` asks for what it shares with others, too.
 local function looked_up(func, target, store, options)
-  local task = {func = func, target = target, fixed_order = options.fixed_order, workload = store:workload_id(func)}
-  task.shared = resume.shared(task, store)
-  return task
+  return {func = func, target = target, fixed_order = options.fixed_order, workload = store:workload_id(func)}
 end
 
 -- The proposal that this program made of a task before, as a record that was not measured.
@@ -125,6 +123,7 @@ end
 -- that this program made of it before. nil: there is none.
 function untuned.stored(func, target, store, options)
   local task = looked_up(func, target, store, options)
+  task.shared = resume.shared(task, store)
   local r = known(task, store) or proposed(task, store, options)
   if not r then return nil end
   store:take_intrinsics(r.id)
@@ -134,7 +133,9 @@ end
 
 -- The same arguments: the seconds of the fastest that was measured, or nil.
 function untuned.measured(func, target, store, options)
-  local r = known(looked_up(func, target, store, options), store)
+  local task = looked_up(func, target, store, options)
+  task.shared = resume.shared(task, store)
+  local r = known(task, store)
   return r and r.seconds
 end
 

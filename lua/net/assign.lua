@@ -135,7 +135,7 @@ end
 
 -- The labels after the best move to a label.
 local function moved(problem, labels, label)
-  local flow, vertices, orders = new_flow(), {}, {}
+  local flow, vertices = new_flow(), {}
   for n, node in ipairs(problem.nodes) do
     if node.costs[label] and labels[n] ~= label then
       vertices[n] = flow:node()
@@ -148,7 +148,7 @@ local function moved(problem, labels, label)
   for _, value in ipairs(problem.values) do
     local seen = {}
     for _, reader in ipairs(value.readers) do
-      orders = {order_of(reader, labels), reader.node and vertices[reader.node] and reader.orders[label] or nil}
+      local orders = {order_of(reader, labels), reader.node and vertices[reader.node] and reader.orders[label] or nil}
       for _, order in ipairs(orders) do
         if not seen[order] then
           seen[order] = true

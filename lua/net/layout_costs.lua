@@ -9,7 +9,7 @@ local memory = ms.load "lua.net.memory"
 local analytical, untuned = ms.load "search.cost.analytical", ms.load "search.untuned"
 local costs = {}
 
-local LABELS = {"last", "second", "blocked"} -- the first is that of all where nothing says that others pay
+local LABELS = table.move(layout.NAMES, 2, #layout.NAMES, 1, {}) -- the first is that of all where no other pays
 local DOUBT = 1.25 -- how many times as long as estimated another layout counts: of grouped convolutions with channels
                    -- second 0.83 of the cycles of last were estimated, and they took far longer
 local COPIED, BEGUN = 14, 2000 -- bytes that a core copies into another order in a cycle; cycles of a call. Of 15 copies
