@@ -167,7 +167,7 @@ end
 
 -- The replies; or nil, a kind and why. blocks: seconds that one may block.
 local function attempt(self, commands, blocks)
-  if not self.redis or not self.redis:is_open() then
+  if not self:is_connected() then
     local redis, kind, why = connect(self)
     if not redis then return nil, kind, why end
   end
@@ -232,6 +232,8 @@ end
 
 -- From now on nothing is waited for long, and an interrupt does not count: what is said last.
 function Link:say_goodbye() self.last, self.patience = true, 1 end
+
+function Link:is_connected() return self.redis ~= nil and self.redis:is_open() end
 
 function Link:close()
   if self.redis then self.redis:close() end

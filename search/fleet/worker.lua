@@ -466,16 +466,16 @@ end
 function Worker:close()
   local released
   self.link:say_goodbye()
-  pcall(function()
-    if not self.own_name then -- all that is by this name is another's
-      released = 0
-      return
-    end
-    released = self.queue:release(self.name)
-    if self.holder then self.link:run {{"DEL", self.holder}} end
-    self.queue:leave("workers", self.name, released > 0)
-    self.link:run {{"DEL", self.own_name}}
-  end)
+  if not self.own_name then released = 0 -- all that is by this name is another's
+  else
+    pcall(function() released = self.queue:release(self.name) end)
+    pcall(function()
+      if not self.link:is_connected() then return end
+      if self.holder then self.link:run {{"DEL", self.holder}} end
+      self.queue:leave("workers", self.name, released ~= 0)
+      self.link:run {{"DEL", self.own_name}}
+    end)
+  end
   if self.measurer then self.measurer:close() end
   self.link:close()
   return released

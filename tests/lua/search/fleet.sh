@@ -187,12 +187,13 @@ kill -TERM $heir
 wait $heir || fail "the other: $(cat "$work/heir")"
 
 # A user who may not keep leases, or claim what the dead held: a worker ends by one message, as others would take what
-# it works on.
+# it works on. Each has a name of its own: one that finds as many jobs under its name as it has room for claims none.
 for command in xclaim xautoclaim xpending; do
   redis-cli -p $port acl setuser lacking on '>secret' '~*' '&*' +@all "-$command" >/dev/null
   "$msched" tune "$root/lua/examples/gemm.lua" --trials 400 --policy random --fleet $url --db "$work/$command.db" -- 16 16 24 >"$work/tuner" 2>&1 &
   tuner=$!
-  MSCHED_FLEET_SIMULATE=1000 one_message "a user without $command" "^msched worker: $url/0: NOPERM .*'$command'" "$msched" worker redis://lacking:secret@127.0.0.1:$port --name lacking
+  MSCHED_FLEET_SIMULATE=1000 one_message "a user without $command" "^msched worker: $url/0: NOPERM .*'$command'" "$msched" worker redis://lacking:secret@127.0.0.1:$port --name "no-$command"
+  [ -z "$(redis-cli -p $port --raw keys "msched:*:name:no-$command")" ] || fail "a user without $command: its name is held by nobody"
   kill -9 $tuner || fail "a user without $command: the tuner ended: $(cat "$work/tuner")"
   wait $tuner 2>/dev/null
 done
