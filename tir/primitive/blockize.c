@@ -349,11 +349,26 @@ static struct tir_interval as_bound(struct tir *ir, const struct iterations *mad
   return bound;
 }
 
-/* A dimension of the only region of the buffer that the block declares to read or write, in that type. */
+/* Loops that a block without iterations around the new one may speak of, and the new one may not. */
+static uint32_t loops_unknown_inside(const struct tir *ir, tir_block around, const struct iterations *made,
+                                     tir_var *vars) {
+  uint32_t count = 0;
+  if (!made->outer_count) return 0;
+  for (tir_stmt s = around; s && !has_iterations(ir, s) && count < TIR_MOST_BLOCKIZED; s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_LOOP)) vars[count++] = tir_as(ir, s, TIR_LOOP)->loop.var;
+  return count;
+}
+
+/* A dimension of the only region of the buffer that the block declares to read or write, in that type, whatever these
+ * variables are. */
 static struct tir_interval declared_by(struct tir *ir, tir_block block, bool write, tir_buffer buffer, uint32_t d,
-                                       tir_type type) {
+                                       tir_type type, const tir_var *vars, uint32_t count) {
   uint32_t at = tir_region_of(ir, tir_regions(ir, block, write), buffer)->ranges + 2 * d;
-  return tir_interval_of(ir, tir_cast(ir, type, ir->operands.at[at]), tir_cast(ir, type, ir->operands.at[at + 1]));
+  tir_expr range[2] = {tir_cast(ir, type, ir->operands.at[at]), tir_cast(ir, type, ir->operands.at[at + 1])};
+  struct tir_interval declared;
+  if (!count) return tir_interval_of(ir, range[0], range[1]);
+  tir_relax_region(ir, range, 1, vars, count, &declared);
+  return declared;
 }
 
 /* Cuts a dimension to what the block around declares of the buffer, where inner iterations run past that under a
@@ -367,8 +382,11 @@ static void cut_to_declared(struct tir *ir, tir_block around, bool write, tir_bu
   bool known = covered->min && covered->max;
   tir_type type = tir_type_of(ir, known ? covered->min : ir->operands.at[tir_buffer_at(ir, buffer)->shape + d]);
   struct tir_interval declared = tir_nothing();
-  if (read) declared = declared_by(ir, around, false, buffer, d, type);
-  if (written) declared = tir_interval_union(ir, declared, declared_by(ir, around, true, buffer, d, type));
+  tir_var vars[TIR_MOST_BLOCKIZED];
+  uint32_t count = loops_unknown_inside(ir, around, made, vars);
+  if (read) declared = declared_by(ir, around, false, buffer, d, type, vars, count);
+  if (written) declared = tir_interval_union(ir, declared, declared_by(ir, around, true, buffer, d, type, vars, count));
+  if (count && !(declared.min && declared.max)) return;
   if (known &&
       (tir_interval_covers(ir, declared, *covered) || tir_interval_covers(ir, declared, as_bound(ir, made, *covered))))
     return;
