@@ -286,17 +286,17 @@ targets.tensor_core = targets.changed(targets.cuda, {
 })
 
 -- MetaSchedule's own, without what is ours.
-local PEERS = {"multi_level_tiling", "inline_constant_scalars", "auto_inline", "cross_thread_reduction",
+local METASCHEDULE = {"multi_level_tiling", "inline_constant_scalars", "auto_inline", "cross_thread_reduction",
                "parallel_vectorize_unroll", "auto_bind"}
 targets.metaschedule = {
   cuda = targets.changed(targets.cuda, {
-    rules = PEERS,
+    rules = METASCHEDULE,
     multi_level_tiling = function(target)
       return targets.changed(targets.cuda.multi_level_tiling(target), {limits = false, split = false})
     end,
   }),
   tensor_core = targets.changed(targets.cuda, {
-    rules = {"multi_level_tiling_tensor_core", table.unpack(PEERS)},
+    rules = {"multi_level_tiling_tensor_core", table.unpack(METASCHEDULE)},
     multi_level_tiling_tensor_core = function(target)
       local groups = {wmma("float16", "float32", "f16", "f32"), wmma("float16", "float16", "f16", "f16"),
                       wmma("int8", "int32", "s8", "s32"), mma("float32", "f32"), mma("float16", "f16")}

@@ -62,29 +62,29 @@ import 0 "3 records added" "" "$work/bare" --workload "$gmm" --target x86-64-v3 
 
 # TVM's own folder, functions as graphs of nodes: whole, by a file of it, functions alone, or for records elsewhere.
 tvm=$here/tvm/store
-import 0 "8 records added of 4 functions" "" "$tvm" --db "$work/peer.db"
-"$msched" top --db "$work/peer.db" --json >"$work/peer"
-[ "$(wc -l <"$work/peer")" = 8 ] || fail "top: $(wc -l <"$work/peer") records for 8"
-"$msched" replay "$(sed -n '1s/.*"id":"\([0-9a-f]*\)".*/\1/p' "$work/peer")" --db "$work/peer.db" |
+import 0 "8 records added of 4 functions" "" "$tvm" --db "$work/tvm.db"
+"$msched" top --db "$work/tvm.db" --json >"$work/listed"
+[ "$(wc -l <"$work/listed")" = 8 ] || fail "top: $(wc -l <"$work/listed") records for 8"
+"$msched" replay "$(sed -n '1s/.*"id":"\([0-9a-f]*\)".*/\1/p' "$work/listed")" --db "$work/tvm.db" |
   grep -qE "built: by (0|[0-9.]*e-0[6-9]), everywhere" || fail "replay of a function that was a graph"
-"$msched" db check --db "$work/peer.db" | grep -qx clean || fail "db check of TVM's folder"
-import 0 "8 records added of 4 functions" "" "$tvm/database_tuning_record.json" --db "$work/peer.db"
-import 0 "8 records added of 4 functions" "" "$tvm/database_workload.json" --db "$work/peer.db"
-"$msched" top --db "$work/peer.db" --json | cmp - "$work/peer" || fail "TVM's folder, imported again"
+"$msched" db check --db "$work/tvm.db" | grep -qx clean || fail "db check of TVM's folder"
+import 0 "8 records added of 4 functions" "" "$tvm/database_tuning_record.json" --db "$work/tvm.db"
+import 0 "8 records added of 4 functions" "" "$tvm/database_workload.json" --db "$work/tvm.db"
+"$msched" top --db "$work/tvm.db" --json | cmp - "$work/listed" || fail "TVM's folder, imported again"
 cp "$tvm/database_workload.json" "$work/none"
 import 0 "0 records added of 4 functions" "" "$work/none" --db "$work/functions.db"
 [ "$("$msched" db list --db "$work/functions.db" | wc -l)" = 4 ] || fail "functions alone"
 cp "$tvm/database_tuning_record.json" "$work/elsewhere"
-import 0 "8 records added" "" "$work/elsewhere" --workload "$tvm/database_workload.json" --db "$work/peer.db"
+import 0 "8 records added" "" "$work/elsewhere" --workload "$tvm/database_workload.json" --db "$work/tvm.db"
 for name in matmul softmax conv1d matmul_bias_relu; do
   echo "--workload $here/random/workloads/$name.py"
 done | xargs "$msched" db import "$work/elsewhere" --db "$work/scripts.db" >"$work/out" || fail "the same by TVMScript"
 same() { "$msched" top --db "$1" --json | sed 's/"when":[0-9]*//'; }
-same "$work/peer.db" >"$work/graphs"
+same "$work/tvm.db" >"$work/graphs"
 same "$work/scripts.db" | cmp - "$work/graphs" || fail "functions as graphs and as TVMScript differ"
 
 # The same folder, as we write it: functions as graphs, and as TVMScript beside.
-"$msched" db export --tvm "$work/ours" --db "$work/peer.db" | grep -q "8 records of 4 functions written, 0 left out" || fail "export of TVM's folder"
+"$msched" db export --tvm "$work/ours" --db "$work/tvm.db" | grep -q "8 records of 4 functions written, 0 left out" || fail "export of TVM's folder"
 [ "$(wc -l <"$work/ours/database_workload.json")" = 4 ] && [ -s "$work/ours/workload_3.py" ] || fail "not every function is written"
 import 0 "8 records added of 4 functions" "" "$work/ours" --db "$work/ours.db"
 same "$work/ours.db" | cmp - "$work/graphs" || fail "records differ after going out as TVM's folder"

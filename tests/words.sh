@@ -34,7 +34,7 @@ recall@<recall(s|ed|ing)?>|known again>@memoized postprocessing, cache hit@(the|
 lessons@<lessons?>@training samples@
 reach@<peak reach>|<(the|a|its|one's|measured|of) reach>|<reaches of>@measured peak@
 witnesses@<witness(es|ed)?>@oracles@
-peer@<peers?('s)?>@TVM, or MetaSchedule@@json.sh
+peer@<peers?('s)?>@TVM, or MetaSchedule@@
 hostile@<hostile>@checked (build)@
 shaken@<(shake|shaken|shakes|shaking|shook)>@thread-timing perturbation, perturbed@
 digits@all (of )?(its|their) digits@full-mantissa data@

@@ -81,7 +81,7 @@ local function bench_gemm(options, target)
       bench_row.measure(member, func, task.fastest.trace, target, vendors, target.arch and DEVICE_SECONDS or SECONDS)
     local tvm = ask_tvm(options, shape, task.done)
     if tvm then
-      table.insert(row.vendors, {name = "peer", seconds = tvm.best_seconds, ratio = tvm.best_seconds / row.seconds})
+      table.insert(row.vendors, {name = "tvm", seconds = tvm.best_seconds, ratio = tvm.best_seconds / row.seconds})
     end
     if options.json then put_row(row, task) else print_row(row, func, task) end
     failed = failed + row.failed
@@ -101,7 +101,7 @@ local function bench_tune(options)
   if options.json then
     cli.put_json {bench = "tune", trials = env.done, seconds = env.seconds, seconds_per_trial = each, within = tight,
                   censored = censored, failures = env.failures, refused = refusals.counts(env.refused),
-                  best_seconds = env.fastest.seconds, peer_seconds_per_trial = tvm, ratio = tvm and tvm / each}
+                  best_seconds = env.fastest.seconds, tvm_seconds_per_trial = tvm, ratio = tvm and tvm / each}
     return cli.DONE
   end
   print(string.format("tune: %d trials in %.1f s, %.3f s each: %d timed to within 2 %%, %d stopped as hopeless, %d \z

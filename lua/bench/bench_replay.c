@@ -172,7 +172,7 @@ static void report(const char *name, const struct result *r, json_t *tvm, const 
                              "rate", rate, "replays", (json_int_t)r->replays, "refused", (json_int_t)r->refused,
                              "checked", (json_int_t)r->checked, "seconds", r->seconds, "processor_seconds",
                              r->processor, "hash", hash, "seed", (json_int_t)o->seed);
-    if (tvm) json_object_set_new(line, "peer_rate", json_real(other));
+    if (tvm) json_object_set_new(line, "tvm_rate", json_real(other));
     if (tvm) json_object_set_new(line, "ratio", json_real(rate / other));
     cli_print_json(line);
     return;

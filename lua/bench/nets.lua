@@ -16,11 +16,11 @@ local MOST_LISTED, MOST_NAMED = 8, 3 -- functions of a network that --profile sh
 -- ---- Others ---------------------------------------------------------------------------------------------------------
 
 -- Programs that networks are compared with, by their options. prefix: of what a line says of the comparison.
-local PEERS = {{option = "onnxruntime", name = "onnxruntime", script = "peer_onnxruntime.py", prefix = ""},
-               {option = "openvino", name = "OpenVINO", script = "peer_openvino.py", prefix = "openvino_"}}
+local RUNTIMES = {{option = "onnxruntime", name = "onnxruntime", script = "onnxruntime_network.py", prefix = ""},
+               {option = "openvino", name = "OpenVINO", script = "openvino_network.py", prefix = "openvino_"}}
 
-local Peer = {}
-Peer.__index = Peer
+local Runtime = {}
+Runtime.__index = Runtime
 
 local quoted = ms.load "lua.lib.files".quoted
 
@@ -32,7 +32,7 @@ local function read_all(path)
 end
 
 -- The next object that it prints: its numbers and strings by name.
-function Peer:answer()
+function Runtime:answer()
   for line in self.output:lines() do
     if line:sub(1, 1) == "{" then
       local values = {}
@@ -49,30 +49,31 @@ end
 -- A process with the model's session, which has run it on these inputs. The shell opens the pipe that it answers on
 -- before Python starts: where that fails, or ends, the answer is the end of the pipe; what is then written to it is
 -- read by nobody but `cat`.
-local function open_peer(kind, options, model, folder, names, target)
-  local peer =
+local function open_runtime(kind, options, model, folder, names, target)
+  local runtime =
     setmetatable({option = kind.option, name = kind.name, prefix = kind.prefix, python = options[kind.option],
-                  model = model, folder = folder, log = folder .. "/log"}, Peer)
+                  model = model, folder = folder, log = folder .. "/log"}, Runtime)
   local answers, list <close> = folder .. "/answers", assert(io.open(folder .. "/inputs", "w"))
   for _, name in ipairs(names) do list:write(name, "\n") end
   list:close()
   if not os.execute("mkfifo " .. quoted(answers)) then cli.refuse("%s: no pipe can be made", answers) end
-  peer.input = assert(io.popen(string.format("%s 2>%s >%s; exec cat >/dev/null", quoted(peer.python,
-                                             options.data .. "/" .. kind.script, model, folder, target.cores or 1,
-                                             target.arch and "cuda" or "cpu"), quoted(peer.log), quoted(answers)), "w"))
-  peer.output = assert(io.open(answers))
-  peer.about = peer:answer()
-  return peer
+  local command = quoted(runtime.python, options.data .. "/" .. kind.script, model, folder, target.cores or 1,
+                         target.arch and "cuda" or "cpu")
+  runtime.input = assert(io.popen(string.format("%s 2>%s >%s; exec cat >/dev/null", command, quoted(runtime.log),
+                                                quoted(answers)), "w"))
+  runtime.output = assert(io.open(answers))
+  runtime.about = runtime:answer()
+  return runtime
 end
 
-function Peer:time(seconds)
+function Runtime:time(seconds)
   self.input:write(seconds, "\n")
   self.input:flush()
   return self:answer().seconds or cli.refuse("%s gives no seconds for %s", self.name, self.model)
 end
 
 -- Its input ends, and with that the process.
-function Peer:close()
+function Runtime:close()
   self.input:close()
   self.output:close()
 end
@@ -169,8 +170,8 @@ local function median(times)
 end
 
 -- Ours and the others' in rounds, each of which begins with another one.
-local function compare_times(opened, peers, line, seconds)
-  local sides = {opened, table.unpack(peers)}
+local function compare_times(opened, runtimes, line, seconds)
+  local sides = {opened, table.unpack(runtimes)}
   local times = {}
   for k in ipairs(sides) do times[k] = {} end
   for round = 1, ROUNDS do
@@ -181,36 +182,37 @@ local function compare_times(opened, peers, line, seconds)
     if ms.interrupted() then cli.refuse("interrupted") end
   end
   line.seconds, line.least_seconds = median(times[1]), times[1][1]
-  for k, peer in ipairs(peers) do
+  for k, runtime in ipairs(runtimes) do
     local theirs = median(times[k + 1])
-    line[peer.option .. "_seconds"], line[peer.option .. "_least_seconds"] = theirs, times[k + 1][1]
-    line[peer.prefix .. "ratio"], line[peer.prefix .. "least_ratio"] = theirs / line.seconds,
+    line[runtime.option .. "_seconds"], line[runtime.option .. "_least_seconds"] = theirs, times[k + 1][1]
+    line[runtime.prefix .. "ratio"], line[runtime.prefix .. "least_ratio"] = theirs / line.seconds,
       times[k + 1][1] / line.least_seconds
   end
 end
 
 -- Notes another program's version and memory before it is timed, and how its outputs differ from ours.
-local function about_peer(peer, line, net, outputs)
-  line[peer.option], line[peer.option .. "_peak_bytes"] = peer.about.version,
-    peer.about.peak_bytes ~= 0 and peer.about.peak_bytes or nil
-  local most, mean = difference(net, outputs, peer.folder)
-  line[peer.prefix .. "difference"], line[peer.prefix .. "mean_difference"] = most, mean
+local function about_runtime(runtime, line, net, outputs)
+  line[runtime.option], line[runtime.option .. "_peak_bytes"] = runtime.about.version,
+    runtime.about.peak_bytes ~= 0 and runtime.about.peak_bytes or nil
+  local most, mean = difference(net, outputs, runtime.folder)
+  line[runtime.prefix .. "difference"], line[runtime.prefix .. "mean_difference"] = most, mean
   if is_quantized(net) and mean > QUANTIZED or not is_quantized(net) and most > tolerance_of(net) then
     line.wrong = true
   end
 end
 
 -- The processes of all programs that options name, which are closed together.
-local function open_peers(options, path, folder, names, target)
-  local peers = setmetatable({}, {__close = function(list) for _, peer in ipairs(list) do peer:close() end end})
-  for _, kind in ipairs(PEERS) do
+local function open_runtimes(options, path, folder, names, target)
+  local runtimes =
+    setmetatable({}, {__close = function(list) for _, runtime in ipairs(list) do runtime:close() end end})
+  for _, kind in ipairs(RUNTIMES) do
     if options[kind.option] then
       local own = folder .. "/" .. kind.option
       assert(os.execute(string.format("mkdir %s && ln %s/INPUT.*.npy %s", quoted(own), quoted(folder), quoted(own))))
-      peers[#peers + 1] = open_peer(kind, options, path, own, names, target)
+      runtimes[#runtimes + 1] = open_runtime(kind, options, path, own, names, target)
     end
   end
-  return peers
+  return runtimes
 end
 
 -- Measures a network: the line of it, and its plan.
@@ -232,9 +234,9 @@ local function measure(options, store, target, path, shapes)
       names[i] = input.name
       inputs[input.name]:save(string.format("%s/INPUT.%d.npy", folder, i - 1))
     end
-    local peers <close> = open_peers(options, path, folder, names, target)
-    for _, peer in ipairs(peers) do about_peer(peer, line, net, outputs) end
-    compare_times(opened, peers, line, options.seconds)
+    local runtimes <close> = open_runtimes(options, path, folder, names, target)
+    for _, runtime in ipairs(runtimes) do about_runtime(runtime, line, net, outputs) end
+    compare_times(opened, runtimes, line, options.seconds)
   end)
   return line, opened
 end
@@ -264,19 +266,19 @@ local function functions_of(shares)
 end
 
 local function print_line(line)
-  local peer = ""
-  for _, kind in ipairs(PEERS) do
+  local runtime = ""
+  for _, kind in ipairs(RUNTIMES) do
     local prefix = kind.prefix
     if line[prefix .. "ratio"] then
-      peer = peer .. string.format("; %s %s, msched is %.2f times as fast (at its least %.2f), differs by %.2g",
+      runtime = runtime .. string.format("; %s %s, msched is %.2f times as fast (at its least %.2f), differs by %.2g",
                                    kind.name, cli.time_text(line[kind.option .. "_seconds"]), line[prefix .. "ratio"],
                                    line[prefix .. "least_ratio"], line[prefix .. "difference"])
     end
   end
-  if line.wrong then peer = peer .. ", WRONG" end
+  if line.wrong then runtime = runtime .. ", WRONG" end
   local memory = line.onnxruntime_peak_bytes and string.format(" (%.1f)", line.onnxruntime_peak_bytes / 1e6) or ""
   print(string.format("%-18s msched %s in %d calls%s; %.1f MB%s, made in %.1f s", line.model:match "([^/]*)%.onnx$",
-                      cli.time_text(line.seconds), line.calls, peer, line.peak_bytes / 1e6, memory,
+                      cli.time_text(line.seconds), line.calls, runtime, line.peak_bytes / 1e6, memory,
                       line.tuning_seconds))
 end
 
@@ -317,7 +319,7 @@ end
 
 local function show_means(options, lines)
   local total, count = {bench = "nets total", networks = #lines}, 0
-  for _, kind in ipairs(PEERS) do
+  for _, kind in ipairs(RUNTIMES) do
     local ratios = {}
     for _, line in ipairs(lines) do ratios[#ratios + 1] = line[kind.prefix .. "ratio"] end
     if #ratios > 0 then
@@ -341,7 +343,7 @@ local function bench(options, list, store, target)
     if line.wrong then wrong[#wrong + 1] = each.path end
   end
   show_means(options, lines)
-  for _, kind in ipairs(PEERS) do names[#names + 1] = options[kind.option] and kind.name .. "'s" or nil end
+  for _, kind in ipairs(RUNTIMES) do names[#names + 1] = options[kind.option] and kind.name .. "'s" or nil end
   if #wrong > 0 then
     cli.refuse("outputs differ from %s: %s", table.concat(names, " or "), table.concat(wrong, ", "))
   end

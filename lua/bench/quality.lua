@@ -19,10 +19,10 @@ end
 
 local function report(line)
   local reached = line.reached_seconds and string.format("reached after %.2f s, %d trials: %.0f times as soon",
-    line.reached_seconds, line.reached_trials, line.peer_tuning_seconds / line.reached_seconds) or "not reached"
+    line.reached_seconds, line.reached_trials, line.tvm_tuning_seconds / line.reached_seconds) or "not reached"
   print(string.format("%-9s TVM %s of %d trials in %.0f s; %s; best %s, %.2f times as fast, in %.1f s", line.workload,
-                      cli.time_text(line.peer_seconds), line.trials, line.peer_tuning_seconds, reached,
-                      cli.time_text(line.best_seconds), line.peer_seconds / line.best_seconds, line.tuning_seconds))
+                      cli.time_text(line.tvm_seconds), line.trials, line.tvm_tuning_seconds, reached,
+                      cli.time_text(line.best_seconds), line.tvm_seconds / line.best_seconds, line.tuning_seconds))
 end
 
 return function(options, names)
@@ -36,7 +36,7 @@ return function(options, names)
     local tvm = tools.ask_tvm(options, "tvm_quality.py", options.data, name, target.cores, options.trials)
     local at, trials, task = reach(name, func, tvm.best_seconds, options)
     local line = {bench = "quality", workload = name, trials = options.trials, seed = options.seed,
-                  peer_seconds = tvm.best_seconds, peer_tuning_seconds = tvm.seconds, reached_seconds = at,
+                  tvm_seconds = tvm.best_seconds, tvm_tuning_seconds = tvm.seconds, reached_seconds = at,
                   reached_trials = trials, best_seconds = task.fastest.seconds, tuning_seconds = task.seconds}
     if options.json then cli.put_json(line) else report(line) end
   end

@@ -160,7 +160,7 @@ local function report(line)
   local name = line.workload
   for _, kind in ipairs {"drawn", "mutated"} do
     cost_line(name, kind, line[kind])
-    local tvm = line.peer and line.peer[kind]
+    local tvm = line.tvm and line.tvm[kind]
     if tvm then
       print(string.format("%-9s %-8s %6.0f us by TVM, %.0f times as many", name, kind, tvm,
                           tvm / line[kind].candidate))
@@ -192,7 +192,7 @@ local function bench_workload(name, func, options)
     line.built, line.passes = measure_builds(func, b.parents, options)
     for key, value in pairs(measure_run(name, func, options)) do line[key] = value end
   end
-  line.peer = options.tvm and tools.ask_tvm(options, "tvm_search.py", options.data, name,
+  line.tvm = options.tvm and tools.ask_tvm(options, "tvm_search.py", options.data, name,
                                              target.cores or target.text:match "%-arch=(%S+)", options.count // 16)
   if options.json then cli.put_json(line) else report(line) end
 end

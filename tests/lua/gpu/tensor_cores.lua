@@ -22,7 +22,7 @@ local CALLS = { -- and what they are called here
   [AMPERE] = {{"tvm_mma_sync", "wmma"}, {"T.mma_sync", "mma.sync"}, {"T.wgmma_mma", "wgmma"}},
   [HOPPER] = {{"T.wgmma_mma", "wgmma"}},
 }
-local PEERS = {{"T.ptx_mma", "16 x 8 x 8"}}
+local METASCHEDULE = {{"T.ptx_mma", "16 x 8 x 8"}}
 
 local PERSISTENT = 2 -- thread blocks, or one: fewer than these small products have tiles
 local SLACK = 2048 -- bytes of shared memory that alignment may take
@@ -168,16 +168,16 @@ end
 
 -- MetaSchedule's products of 16 x 8 x 8, to accumulators of either type; older tensor cores have none. Gives their
 -- number.
-local function check_peers()
+local function check_metaschedule()
   local count = 0
   for _, output in ipairs {"float32", "float16"} do
     local func = product("float16", output, 64, 96, 32)
     sources:begin(func)
-    local written = check(func, AMPERE, "metaschedule.tensor_core", PEERS)
+    local written = check(func, AMPERE, "metaschedule.tensor_core", METASCHEDULE)
     local agree, said = sources:agree()
     assert(written > 0 and agree == written, said)
     for _, c in ipairs(each(func, "metaschedule.tensor_core", AMPERE)) do
-      if c.script:find(PEERS[1][1], 1, true) then
+      if c.script:find(METASCHEDULE[1][1], 1, true) then
         local kernel = ms.build(c.func, {target = "cuda -arch=sm_75"})
         compile(kernel, true)
         local ok, message = pcall(ms.build, c.func, {target = "cuda -arch=sm_70"})
@@ -289,7 +289,7 @@ for _, p in ipairs(PRODUCTS) do
                       sources.missing and "NVRTC skipped" or "compiled by NVRTC"))
   sources:finish()
 end
-print(string.format("%d of MetaSchedule's 16 x 8 x 8 agree on the CPU", check_peers()))
+print(string.format("%d of MetaSchedule's 16 x 8 x 8 agree on the CPU", check_metaschedule()))
 print(string.format("%d of %d spill", spilling, compiled))
 if compiled > 0 then print(registers:check()) end
 assert(spilling * 50 <= compiled, "products spill")

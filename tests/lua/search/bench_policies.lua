@@ -107,20 +107,20 @@ os.remove(kept .. "-lock")
 
 -- Stands in for TVM's Python: notes its arguments and prints a fixed answer.
 local path = os.tmpname()
-local function peer(seconds)
+local function tvm(seconds)
   local file <close> = assert(io.open(path, "w"))
   file:write("#!/bin/sh\n", string.format([[case "$1 $3 $5" in */tvm_quality.py\ GMM\ 3) echo "{\"seconds\": 90.0, \"best_seconds\": %s}";; esac]], seconds), "\n")
   file:close()
   assert(os.execute("chmod +x " .. path))
   return path
 end
-local slow = assert(run("lua.bench.quality", {json = true, target = target, trials = 3, tvm = peer "1e+3"}, {"GMM"}))[1]
-assert(slow.peer_seconds == 1000 and slow.peer_tuning_seconds == 90 and slow.reached_trials == 1)
+local slow = assert(run("lua.bench.quality", {json = true, target = target, trials = 3, tvm = tvm "1e+3"}, {"GMM"}))[1]
+assert(slow.tvm_seconds == 1000 and slow.tvm_tuning_seconds == 90 and slow.reached_trials == 1)
 assert(slow.reached_seconds > 0 and slow.reached_seconds <= slow.tuning_seconds and slow.best_seconds > 0)
 local fast =
-  assert(run("lua.bench.quality", {json = true, target = target, trials = 3, tvm = peer "1e-12"}, {"GMM"}))[1]
+  assert(run("lua.bench.quality", {json = true, target = target, trials = 3, tvm = tvm "1e-12"}, {"GMM"}))[1]
 assert(fast.reached_seconds == nil and fast.reached_trials == nil and fast.best_seconds > 0)
-text = assert(run("lua.bench.quality", {target = target, trials = 3, tvm = peer "1e-12"}, {"GMM"}))[1]
+text = assert(run("lua.bench.quality", {target = target, trials = 3, tvm = tvm "1e-12"}, {"GMM"}))[1]
 assert(text:find "^GMM +TVM " and text:find("not reached", 1, true), text)
 os.remove(path)
 local none, message = run("lua.bench.quality", {trials = 3}, {"GMM"})

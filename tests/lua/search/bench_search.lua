@@ -18,7 +18,7 @@ end
 -- ---- Figures -----------------------------------------------------------------------------------------------------
 
 local line = assert(objects {count = 48, trials = 2, seed = 3})
-assert(line.bench == "search" and line.workload == "GMM" and line.seed == 3 and line.peer == nil)
+assert(line.bench == "search" and line.workload == "GMM" and line.seed == 3 and line.tvm == nil)
 for _, kind in ipairs {"drawn", "mutated"} do
   local cost = line[kind]
   assert(math.abs(cost.candidate - (cost.replay + cost.postprocess + cost.hash + cost.features)) < 1e-6, kind)
@@ -38,7 +38,7 @@ assert(short.drawn and not short.built and not short.passes and not short.first_
 
 -- Stands in for TVM's Python: notes its arguments and prints a fixed answer.
 local path = os.tmpname()
-local function peer(text)
+local function tvm_that_prints(text)
   local file <close> = assert(io.open(path, "w"))
   file:write("#!/bin/sh\n", text, "\n")
   file:close()
@@ -46,15 +46,15 @@ local function peer(text)
   return path
 end
 local ANSWERS = [[case "$1 $3" in */tvm_search.py\ GMM) echo noise; echo "{\"drawn\": 1500.5, \"mutated\": 2.5e+3, \"count\": $5}";; esac]]
-local answering = peer(ANSWERS)
+local answering = tvm_that_prints(ANSWERS)
 local beside = assert(objects {count = 32, trials = 0, tvm = answering})
-assert(beside.peer.drawn == 1500.5 and beside.peer.mutated == 2500 and beside.peer.count == 2)
+assert(beside.tvm.drawn == 1500.5 and beside.tvm.mutated == 2500 and beside.tvm.count == 2)
 
 -- Of a GPU it is asked for the same architecture; where it accepts no candidate, nothing is said of it.
-local of_device = peer [[case "$4" in sm_80) echo "{\"mutated\": 2500.5}";; esac]]
+local of_device = tvm_that_prints [[case "$4" in sm_80) echo "{\"mutated\": 2500.5}";; esac]]
 local device = assert(objects {count = 32, trials = 0, tvm = of_device, target = "cuda -arch=sm_80"})
-assert(device.drawn.candidate > 0 and device.peer.drawn == nil and device.peer.mutated == 2500.5)
-peer(ANSWERS)
+assert(device.drawn.candidate > 0 and device.tvm.drawn == nil and device.tvm.mutated == 2500.5)
+tvm_that_prints(ANSWERS)
 
 local printed, show = {}, print
 print = function(text) printed[#printed + 1] = text end
@@ -67,7 +67,7 @@ for _, words in ipairs {"GMM       drawn ", "1500 us by TVM", "2500 us by TVM", 
   assert(text:find(words, 1, true), words .. " is not in:\n" .. text)
 end
 
-local none, message = objects {count = 8, trials = 0, tvm = peer "exit 3"}
+local none, message = objects {count = 8, trials = 0, tvm = tvm_that_prints "exit 3"}
 assert(none == nil and message.message:find "TVM does not answer")
 os.remove(path)
 print "bench_search: ok"

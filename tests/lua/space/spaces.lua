@@ -37,7 +37,7 @@ local function draw_ours(name, kind, func, on)
 end
 
 -- Draws from MetaSchedule's sketches, with our postprocessors.
-local function draw_peers(name, kind, pool)
+local function draw_metaschedule(name, kind, pool)
   local theirs, refused = workloads.traces(kind, name), {}
   assert(#theirs > 0, name .. ": no sketch of MetaSchedule's is there")
   local accepted = workloads.draw(pool, theirs, draws, refused)
@@ -48,9 +48,9 @@ end
 local function check_cpu(name, func)
   local pool, accepted, refused = draw_ours(name, "ours", func, target)
   check_refused(name, refused)
-  local of_peer, peers = draw_peers(name, "llvm", pool)
-  check_refused(name, peers)
-  assert(#of_peer >= draws // 2, name .. ": most draws of MetaSchedule's sketches are refused")
+  local drawn, not_taken = draw_metaschedule(name, "llvm", pool)
+  check_refused(name, not_taken)
+  assert(#drawn >= draws // 2, name .. ": most draws of MetaSchedule's sketches are refused")
   pool:close()
   for i = 1, math.min(builds, #accepted) do
     local c = accepted[i * #accepted // math.min(builds, #accepted)]
@@ -73,8 +73,8 @@ end
 -- ours.
 local function check_gpu(name, func)
   local pool, _, _, sketches = draw_ours(name, "gpu", func, gpu)
-  local of_peer, found = draw_peers(name, "cuda", pool), 0
-  for _, c in ipairs(of_peer) do
+  local drawn, found = draw_metaschedule(name, "cuda", pool), 0
+  for _, c in ipairs(drawn) do
     local theirs = c.sketch_trace:simplified(true)
     for _, ours in ipairs(sketches) do
       local decided = with_decisions(ours, theirs)
@@ -85,8 +85,8 @@ local function check_gpu(name, func)
       end
     end
   end
-  assert(found == #of_peer,
-         string.format("%s: %d candidates of MetaSchedule's are not among ours", name, #of_peer - found))
+  assert(found == #drawn,
+         string.format("%s: %d candidates of MetaSchedule's are not among ours", name, #drawn - found))
   pool:close()
 end
 

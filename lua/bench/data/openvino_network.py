@@ -1,7 +1,7 @@
-"""OpenVINO's side of `msched bench nets` (peer_network.py), on CPUs, in float32, tuned for one call's time."""
+"""OpenVINO's side of `msched bench nets` (timed_network.py), on CPUs, in float32, tuned for one call's time."""
 import sys
 import openvino
-import peer_network
+import timed_network
 
 
 def open_network(model, threads, device, feeds):
@@ -18,4 +18,4 @@ def open_network(model, threads, device, feeds):
 
 
 if __name__ == "__main__":
-    peer_network.serve(openvino.__version__.split("-")[0], open_network)
+    timed_network.serve(openvino.__version__.split("-")[0], open_network)

@@ -1,5 +1,5 @@
 """What msched writes as a folder of TVM's JSONDatabase, opened by TVM: the same functions and records as in the folder
-that TVM wrote itself, and each record gives the same schedule.  usage: peer_store.py TVM_FOLDER MSCHED_FOLDER"""
+that TVM wrote itself, and each record gives the same schedule.  usage: tvm_store.py TVM_FOLDER MSCHED_FOLDER"""
 
 import sys
 

@@ -1,8 +1,8 @@
-"""onnxruntime's side of `msched bench nets` (peer_network.py).
+"""onnxruntime's side of `msched bench nets` (timed_network.py).
 DEVICE is cpu, or cuda: its CUDA provider then, with a CUDA graph, on inputs and outputs that stay on the first GPU."""
 import sys
 import onnxruntime
-import peer_network
+import timed_network
 
 
 def session_of(model, threads, device):
@@ -39,4 +39,4 @@ def open_network(model, threads, device, feeds):
 
 
 if __name__ == "__main__":
-    peer_network.serve(onnxruntime.__version__, open_network)
+    timed_network.serve(onnxruntime.__version__, open_network)

@@ -1,7 +1,7 @@
 -- MetaSchedule's spaces for 19 operators on two targets, against ours with its rules: as many sketches, and for each of
 -- MetaSchedule's one of ours that makes the same function with its decisions, before and after postprocessing. The
 -- sketches that the default rules open beyond these are listed.
--- usage: msched peer_spaces.lua ROOT [WORKLOAD…]
+-- usage: msched tvm_spaces.lua ROOT [WORKLOAD…]
 local ms = require "msched"
 local targets, space = ms.load "rules.targets", ms.load "rules.space"
 
@@ -64,9 +64,9 @@ local function made_by(func, trace)
 end
 
 -- Whether a sketch of MetaSchedule's makes with our decisions what ours makes.
-local function is_the_peers(func, ours, peers)
+local function is_of_metaschedule(func, ours, wanted)
   local own, want = tile_draws(ours), made_by(func, ours):hash()
-  for _, theirs in ipairs(peers) do
+  for _, theirs in ipairs(wanted) do
     local given = tile_draws(theirs)
     local decided = #given == #own and theirs
     for i, d in ipairs(decided and own or {}) do
@@ -81,12 +81,12 @@ local function is_the_peers(func, ours, peers)
 end
 
 -- The default space's sketches that MetaSchedule does not have, by their blocks; tiled ones by how.
-local function list_ours(name, kind, func, peers)
+local function list_ours(name, kind, func, wanted)
   local default, _, product = space.generate(func, space.parts(targets.context(ms.target(TARGETS[kind]))))
   assert(not product)
   local only = {}
   for i, sch in ipairs(default) do
-    if not is_the_peers(func, sch.trace:simplified(false), peers) then
+    if not is_of_metaschedule(func, sch.trace:simplified(false), wanted) then
       local blocks = {}
       for _, block_name in ipairs(sch:block_names()) do
         local block = sch:get_sblock(block_name)
@@ -114,10 +114,10 @@ local function check(name, kind, func)
   for i, sch in ipairs(made) do sketches[i] = sch.trace:simplified(false) end
   local function wrong(...) failures[#failures + 1] = string.format("%s, %s: ", name, kind) .. string.format(...) end
   for key in pairs(report.refused) do wrong("a rule asks for what is refused: %s", key) end
-  local peers, posts = simplified(workloads.traces(kind, name)), simplified(workloads.traces(kind .. "_post", name))
-  if #sketches ~= #peers then wrong("%d sketches, MetaSchedule has %d", #sketches, #peers) end
+  local wanted, posts = simplified(workloads.traces(kind, name)), simplified(workloads.traces(kind .. "_post", name))
+  if #sketches ~= #wanted then wrong("%d sketches, MetaSchedule has %d", #sketches, #wanted) end
   local taken = {}
-  for i, theirs in ipairs(peers) do
+  for i, theirs in ipairs(wanted) do
     local at = find(func, sketches, theirs)
     if not at then wrong("sketch %d of MetaSchedule is none of ours", i - 1)
     elseif taken[at] then wrong("sketches %d and %d of MetaSchedule are the same of ours", taken[at] - 1, i - 1) end
@@ -128,8 +128,8 @@ local function check(name, kind, func)
       wrong("sketch %d of MetaSchedule is none of ours after postprocessing", i - 1)
     end
   end
-  print(string.format("%-8s %-4s %d sketches as MetaSchedule's, %d of them postprocessed", name, kind, #peers, #posts))
-  list_ours(name, kind, func, peers)
+  print(string.format("%-8s %-4s %d sketches as MetaSchedule's, %d of them postprocessed", name, kind, #wanted, #posts))
+  list_ours(name, kind, func, wanted)
   return failures
 end
 
