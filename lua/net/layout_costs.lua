@@ -5,53 +5,12 @@
 local ms = msched
 local common, fuse, layout, assign = ms.load "lua.net.common", ms.load "lua.net.fuse", ms.load "lua.net.layout",
   ms.load "lua.net.assign"
-local memory = ms.load "lua.net.memory"
+local memory, bounds = ms.load "lua.net.memory", ms.load "lua.net.layout_bounds"
 local analytical, untuned = ms.load "search.cost.analytical", ms.load "search.untuned"
 local costs = {}
 
 local LABELS = table.move(layout.NAMES, 2, #layout.NAMES, 1, {}) -- the first is that of all where no other pays
-local DOUBT = 1.25 -- how many times as long as estimated another layout counts: of grouped convolutions with channels
-                   -- second 0.83 of the cycles of last were estimated, and they took far longer
-local COPIED, BEGUN = 14, 2000 -- bytes that a core copies into another order in a cycle; cycles of a call. Of 15 copies
-                               -- of 0.1 to 0.8 MB on a Zen 5, 11 were of 11 to 17 bytes a cycle, others slower
 local PARTS, LEAST = 10, 4 -- of the functions with windows, one in so many is estimated in other layouts; at least
-local FURTHER = 0.8 -- how many times as long a layout may take as its bound says, where there is time to look
-
--- ---- Bounds ------------------------------------------------------------------------------------------------------
-
-local function filled(extent, lanes) return extent / ((extent + lanes - 1) // lanes * lanes) end
-
-local function all_ones(list)
-  for _, x in ipairs(list or {}) do if x ~= 1 then return false end end
-  return true
-end
-
--- How often a node adds to a result.
-local function work_of(node, x, w, y)
-  local a = node.attributes
-  if node.op == "ConvTranspose" then return common.count(x.shape) * common.count(w.shape, 2) end
-  if w then return common.count(y.shape) * common.count(w.shape, 2) end
-  if not a.kernel_shape then return common.count(x.shape) end -- over all places
-  local work = common.count(y.shape)
-  for _, extent in ipairs(a.kernel_shape) do work = work * extent end
-  return work
-end
-
--- Cycles that a convolution or pool takes at least: with channels last, or in blocks, vectors run along channels, else
--- along rows of an image, or along all of it where each element is by itself.
-local function bound(values, node, label, machine)
-  local x, y = values[node.inputs[1]], values[node.outputs[1]]
-  local w = node.op:find "^Conv" and values[node.inputs[2]] or nil
-  local lanes, extent = machine.vector_bits // 32, y.shape[2]
-  if label == "second" then
-    local image, kernel = y, w and table.move(w.shape, 3, #w.shape, 1, {}) or node.attributes.kernel_shape
-    if not kernel then image = x end
-    local whole = not kernel or all_ones(kernel) and all_ones(node.attributes.strides)
-    extent = whole and common.count(image.shape, 3) or image.shape[#image.shape]
-  end
-  local bytes = w and w.type:find "int8$" and 4 or 1 -- so many products of bytes count as one
-  return work_of(node, x, w, y) / (bytes * lanes * machine.multiply_adds * filled(extent, lanes) * machine.cores)
-end
 
 -- ---- The functions that nodes are in -----------------------------------------------------------------------------
 
@@ -155,13 +114,25 @@ end
 local Chooser = {}
 Chooser.__index = Chooser
 
+-- Seconds of a window in the first layout and in another; nil: not both were measured.
+function Chooser:measured(window, label)
+  local a, b = self.times:seconds(window.functions[LABELS[1]]), self.times:seconds(window.functions[label])
+  if a and b then return a, b end
+end
+
+-- And cycles; nil: both were measured, or not both are estimated, or estimates say nothing of such a window.
+function Chooser:estimated(window, label)
+  if not window.is_estimated or self:measured(window, label) then return nil end
+  local a, b = self.times:cycles(window.functions[LABELS[1]]), self.times:cycles(window.functions[label])
+  if a and b then return a, b end
+end
+
 -- How many times as long a window takes in a layout as in the first, and how that is known; nil: it is not.
 function Chooser:ratio(window, label)
-  local first, other, times = window.functions[LABELS[1]], window.functions[label], self.times
-  local a, b = times:seconds(first), times:seconds(other)
-  if a and b then return b / a, "measured" end
-  a, b = times:cycles(first), times:cycles(other)
-  if a and b then return b / a * DOUBT, "estimated" end
+  local a, b = self:measured(window, label)
+  if a then return b / a, "measured" end
+  a, b = self:estimated(window, label)
+  if a then return self.kind.ratio(a, b, self.machine), "estimated" end
   return nil
 end
 
@@ -181,7 +152,8 @@ function Chooser:price(window)
   window.costs[first] = base
   for _, label in ipairs(LABELS) do
     if ratios[label] then window.costs[label] = base * ratios[label]
-    elseif window.functions[label] and label ~= first and not window.left_out and not self.lost[label] then
+    elseif window.functions[label] and label ~= first and window.is_estimated and not window.left_out
+      and not self.lost[label] then
       window.open[label], window.by[label] = true, "bound"
       window.costs[label] = base * window.bounds[label] / window.bounds[first] * self.looks
     end
@@ -263,7 +235,7 @@ local function set_problem(self)
     if not value or value.constant or common.count(value.shape) == 0 then return nil end
     if not of_name[name] then
       of_name[name] = {name = name, shape = value.shape, giver = {order = ""}, readers = {},
-                       cost = (memory.bytes(value) / COPIED + BEGUN) / self.machine.cores}
+                       cost = self.kind.copy(memory.bytes(value), self.machine)}
       table.insert(self.problem.values, of_name[name])
     end
     return of_name[name]
@@ -293,16 +265,17 @@ local function set_problem(self)
 end
 
 -- Windows whose groups begin with what layouts are chosen for: {n = its node's number, name, functions and bounds by
--- label}.
+-- label, is_estimated}.
 local function windows_of(self)
   local list, chosen = {}, self.chosen
   for n, node in ipairs(self.problem.nodes) do
     local steps, window = self.steps[node.node], node.node
     if steps then
-      local each = {n = n, name = window.outputs[1], functions = {}, bounds = {}}
+      local each = {n = n, name = window.outputs[1], functions = {}, bounds = {},
+                    is_estimated = self.kind.is_estimated(chosen.values, window)}
       for label in pairs(node.may) do
         each.functions[label], each.bounds[label] = function_in(chosen, steps, label),
-          bound(chosen.values, window, label, self.machine)
+          self.kind.window(chosen.values, window, label, self.machine)
       end
       list[#list + 1] = each
     end
@@ -350,9 +323,9 @@ local function lost_labels(self)
   local lost = {}
   for _, window in ipairs(self.further and {} or self.windows) do
     for label in pairs(window.functions) do
-      local ratio, by = nil, nil
-      if label ~= LABELS[1] then ratio, by = self:ratio(window, label) end
-      if ratio and by == "estimated" and ratio > 1 then lost[label] = true end
+      local first, other = nil, nil
+      if label ~= LABELS[1] then first, other = self:estimated(window, label) end
+      if first and other / first > self.kind.lost then lost[label] = true end
     end
   end
   return lost
@@ -413,10 +386,8 @@ local function lines_of(self, labels)
   return list
 end
 
--- Whether costs are known of a target: of CPUs whose vectors hold several elements.
-function costs.are_known(target)
-  return not target.arch and (target.vector_bits or 0) >= 64 and analytical.machine(target) ~= nil
-end
+-- Whether costs are known of a target.
+function costs.are_known(target) return bounds.of(target) ~= nil end
 
 -- costs.choose(chosen, options): labels of a network's nodes, nil: those that it has cost least; and lines that say
 -- why.
@@ -425,13 +396,15 @@ end
 -- all layouts that may pay.
 function costs.choose(chosen, options)
   local target = ms.target(options.target or "native")
-  local machine = analytical.machine(target)
-  local self = setmetatable({chosen = chosen, machine = machine, times = new_times(options, target, machine)}, Chooser)
+  local kind, machine = bounds.of(target)
+  local self = setmetatable({chosen = chosen, kind = kind, machine = machine,
+                             times = new_times(options, target, machine)}, Chooser)
   set_groups(self)
   set_problem(self)
   self.windows = windows_of(self)
-  self.further, self.looks = options.further, options.further and FURTHER or 1
-  self.left = options.further and math.huge or math.max(LEAST, #self.windows // PARTS)
+  self.further = options.further and kind.further
+  self.looks = self.further or 1
+  self.left = self.further and math.huge or math.max(LEAST, #self.windows // PARTS)
   local from, changed, of_nodes = {}, false, {}
   for n, each in ipairs(self.problem.nodes) do from[n] = chosen.labels[each.node] end
   local labels = self:choose(from)
