@@ -318,7 +318,8 @@ do
   orders = orders_of(few, with_store)
   assert(asked > 0 and orders == "1_3_4_2, 1_3_4_2", "what cannot be estimated stays")
   untuned.measured, search.all = measured, all
-  assert(not layouts.are_known(ms.target "cuda -arch=sm_80") and layouts.are_known(ms.target "llvm -mcpu=x86-64-v3"))
+  assert(layouts.are_known(ms.target "llvm -mcpu=x86-64-v3") and layouts.are_known(ms.target "cuda -arch=sm_80"))
+  assert(not layouts.are_known {kind = "llvm", vector_bits = 32}, "a vector has several elements")
 end
 
 -- Estimated and run: the choice is the same again with the same store, and right.
