@@ -120,9 +120,12 @@ layout.allowed = allowed
 local Chooser = {}
 Chooser.__index = Chooser
 
--- The name of a value in an order, nil: as it is written. What has another is copied once.
+-- The name of a value in an order, nil: as it is written. What has other bytes is copied once; constants, which are
+-- copied ahead, in any case.
 function Chooser:value_in(name, order)
   if name == "" or key_of(self.layouts[name]) == key_of(order) then return name end
+  local value = self.values[name]
+  if not value.constant and not differ(value.shape, self.layouts[name], order) then return name end
   local base = self.base[name] or name
   local key = base .. "\0" .. key_of(order)
   if key_of(self.layouts[base]) == key_of(order) then return base end
@@ -196,8 +199,8 @@ end
 -- made of.
 function layout.arrange(net, values, labels, block, apart)
   local chooser =
-    setmetatable({layouts = {}, nodes = {}, copies = {}, base = {}, labels = labels, used = {}, block = block,
-                  apart = apart}, Chooser)
+    setmetatable({values = values, layouts = {}, nodes = {}, copies = {}, base = {}, labels = labels, used = {},
+                  block = block, apart = apart}, Chooser)
   local outputs, made_of = {}, {}
   for _, output in ipairs(net.outputs) do outputs[output.name] = true end
   for _, node in ipairs(net.nodes) do

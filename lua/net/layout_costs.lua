@@ -304,14 +304,15 @@ local function resting(self, labels)
   return list
 end
 
--- How many distinct functions of windows have been estimated in another layout.
+-- How many distinct functions of windows have been estimated in another layout beside the first.
 local function count_estimated(self)
   local seen, count = {}, 0
   for _, window in ipairs(self.windows) do
     for _, label in ipairs(LABELS) do
       local func = label ~= LABELS[1] and window.functions[label]
-      if func and not seen[func:hash()] and self.times:cycles(func) then count = count + 1 end
-      if func then seen[func:hash()] = true end
+      if func and not seen[func:hash()] and self:estimated(window, label) then
+        seen[func:hash()], count = true, count + 1
+      end
     end
   end
   return count

@@ -164,7 +164,7 @@ check("shapes that change between, and two outputs", build({2, 8, 4, 4}, {
 }, {w1 = some {16, 8, 1, 1}, flat = {"int64", {2}, {32, 16}}, m = some {16, 16}, back = {"int64", {4}, {2, 16, 4, 4}},
     w2 = some {8, 16, 1, 1}}, {"a", "y"}))
 
--- ---- int8: a step of the last quantization, 0.05, times the largest weight, 1.27, where what it rounds is half way ----
+-- ---- int8: a step of the last quantization, 0.05, times the largest weight, 1.27, where a value is half way ----
 
 check("int8", build({1, 8, 6, 6}, {
   {"QuantizeLinear", {"x", "s", "z"}, {"q"}}, {"DequantizeLinear", {"q", "s", "z"}, {"d"}},
@@ -190,6 +190,19 @@ do
   end
   local ok, message = pcall(net.plan, net, {layout = "first", written = true})
   assert(not ok and tostring(message):find("layout `first`: there are ", 1, true), message)
+end
+
+-- What has the same bytes in two orders is not copied: images of one channel, or of one place.
+do
+  local net = build({1, 1, 6, 6}, {{"Conv", {"x", "w1"}, {"c"}}, {"GlobalAveragePool", {"c"}, {"g"}},
+                    {"Flatten", {"g"}, {"f"}}, {"MatMul", {"f", "m"}, {"y"}}},
+                    {w1 = some {16, 1, 3, 3}, m = some {16, 4}})
+  check("no copies", net)
+  for _, label in ipairs(layout.NAMES) do
+    for _, node in ipairs(net:plan({layout = label, written = true}).prepared.net.nodes) do
+      assert(node.op ~= "Identity", label .. ": " .. node.outputs[1])
+    end
+  end
 end
 
 -- ---- Labels that cost least, beside all labellings of small graphs ----
