@@ -567,7 +567,16 @@ bool tir_uses_buffer(const struct tir *ir, tir_expr e, tir_buffer b);
  * Expressions are graphs: a node that several share is visited as first met. */
 void tir_walk_expr(const struct tir *ir, tir_expr e, bool (*visit)(void *data, tir_expr e), void *data);
 
-/* Whether a variable in e has test(context, v). */
+/* The first of e and the nodes below it, a parent first, of which test(ir, context, node) holds; TIR_NONE: it holds of
+ * none, or e is TIR_NONE. A node that has none of `flags` is passed over, with all below it; 0: none is. The test adds
+ * nothing to ir. Of a node that several share it may be asked again, but no more often than a bound allows. */
+typedef bool tir_node_test(const struct tir *ir, const void *context, tir_expr e);
+tir_expr tir_find_node(const struct tir *ir, tir_expr e, uint8_t flags, tir_node_test *test, const void *context);
+static inline bool tir_any_node(const struct tir *ir, tir_expr e, uint8_t flags, tir_node_test *test,
+                                const void *context) {
+  return e && (!flags || tir_at(ir, e)->flags & flags) && tir_find_node(ir, e, flags, test, context);
+}
+/* Whether a variable in e has test(ir, context, v). */
 bool tir_any_var(const struct tir *ir, tir_expr e, bool (*test)(const struct tir *ir, const void *context, tir_var v),
                  const void *context);
 /* A variable in e is one that a statement binds. */

@@ -414,9 +414,9 @@ uint32_t tir_count_in_tree(const struct tir *ir, tir_expr e, bool (*counts)(void
 /* A search for one node: what it looks for says of each whether it is one, or may have one below. */
 enum look { NOT_BELOW, MAYBE_BELOW, FOUND };
 
-struct search {
+struct node_search {
   const struct tir *ir;
-  enum look (*look)(const struct search *s, const struct tir_expr_node *n);
+  enum look (*look)(const struct node_search *s, const struct tir_expr_node *n);
   union {
     struct {
       uint64_t mask;
@@ -424,21 +424,25 @@ struct search {
       uint32_t count;
     };
     struct {
-      bool (*test)(const struct tir *ir, const void *context, tir_var v);
+      union {
+        bool (*test)(const struct tir *ir, const void *context, tir_var v);
+        tir_node_test *test_node;
+      };
       const void *context;
+      uint8_t flags; /* that a node has one of; 0: all nodes are tested */
     };
     tir_buffer buffer;
   };
   uint32_t steps; /* that are left to a plain search, which meets shared nodes again */
-  bool found;
+  tir_expr found;
 };
 
 enum { PLAIN_STEPS = 256 };
 
-static bool search_plainly(struct search *s, tir_expr e) {
+static bool search_plainly(struct node_search *s, tir_expr e) {
   const struct tir_expr_node *n = tir_at(s->ir, e);
   enum look look = s->look(s, n);
-  if (look != MAYBE_BELOW) return look == FOUND;
+  if (look != MAYBE_BELOW) return look == FOUND && (s->found = e);
   if (!s->steps) return false;
   s->steps--;
   if ((n->a && search_plainly(s, n->a)) || (n->b && search_plainly(s, n->b)) || (n->c && search_plainly(s, n->c)))
@@ -451,20 +455,20 @@ static bool search_plainly(struct search *s, tir_expr e) {
 }
 
 static bool visit_once(void *data, tir_expr e) {
-  struct search *s = data;
+  struct node_search *s = data;
+  if (s->found) return false;
   enum look look = s->look(s, tir_at(s->ir, e));
-  s->found = s->found || look == FOUND;
-  return !s->found && look == MAYBE_BELOW;
+  if (look == FOUND) s->found = e;
+  return look == MAYBE_BELOW;
 }
 
-static bool search(struct search s, tir_expr e) {
+static tir_expr search(struct node_search s, tir_expr e) {
   s.steps = PLAIN_STEPS;
-  if (search_plainly(&s, e)) return true;
-  if (!s.steps) tir_walk_expr(s.ir, e, visit_once, &s);
+  if (!search_plainly(&s, e) && !s.steps) tir_walk_expr(s.ir, e, visit_once, &s);
   return s.found;
 }
 
-static enum look look_for_vars(const struct search *s, const struct tir_expr_node *n) {
+static enum look look_for_vars(const struct node_search *s, const struct tir_expr_node *n) {
   if (!(n->vars & s->mask)) return NOT_BELOW;
   if (n->kind != TIR_VAR) return MAYBE_BELOW;
   for (uint32_t i = 0; i < s->count; i++)
@@ -474,7 +478,7 @@ static enum look look_for_vars(const struct search *s, const struct tir_expr_nod
 
 bool tir_uses_masked_var(const struct tir *ir, tir_expr e, uint64_t mask, const tir_var *vars, uint32_t count) {
   if (!(tir_at(ir, e)->vars & mask)) return false;
-  return search((struct search){.ir = ir, .look = look_for_vars, .mask = mask, .vars = vars, .count = count}, e);
+  return search((struct node_search){.ir = ir, .look = look_for_vars, .mask = mask, .vars = vars, .count = count}, e);
 }
 
 /* A plain search for one variable, which is asked for most; `steps` are left to it. */
@@ -505,7 +509,7 @@ bool tir_uses_any_var(const struct tir *ir, tir_expr e, const tir_var *vars, uin
   return tir_uses_masked_var(ir, e, mask, vars, count);
 }
 
-static enum look test_var(const struct search *s, const struct tir_expr_node *n) {
+static enum look test_var(const struct node_search *s, const struct tir_expr_node *n) {
   if (n->kind == TIR_VAR) return s->test(s->ir, s->context, n->ref) ? FOUND : NOT_BELOW;
   return n->flags & TIR_HAS_VAR ? MAYBE_BELOW : NOT_BELOW;
 }
@@ -513,7 +517,19 @@ static enum look test_var(const struct search *s, const struct tir_expr_node *n)
 bool tir_any_var(const struct tir *ir, tir_expr e, bool (*test)(const struct tir *ir, const void *context, tir_var v),
                  const void *context) {
   if (e == TIR_NONE || !(tir_at(ir, e)->flags & TIR_HAS_VAR)) return false;
-  return search((struct search){.ir = ir, .look = test_var, .test = test, .context = context}, e);
+  return search((struct node_search){.ir = ir, .look = test_var, .test = test, .context = context}, e);
+}
+
+static enum look test_node(const struct node_search *s, const struct tir_expr_node *n) {
+  if (s->flags && !(n->flags & s->flags)) return NOT_BELOW;
+  if (s->test_node(s->ir, s->context, (tir_expr)(n - s->ir->exprs.at))) return FOUND;
+  return n->kind > TIR_DATA ? MAYBE_BELOW : NOT_BELOW;
+}
+
+tir_expr tir_find_node(const struct tir *ir, tir_expr e, uint8_t flags, tir_node_test *test, const void *context) {
+  if (e == TIR_NONE) return TIR_NONE;
+  struct node_search s = {.ir = ir, .look = test_node, .test_node = test, .context = context, .flags = flags};
+  return search(s, e);
 }
 
 static bool is_let(const struct tir *ir, const void *context, tir_var v) {
@@ -523,7 +539,7 @@ static bool is_let(const struct tir *ir, const void *context, tir_var v) {
 
 bool tir_uses_let(const struct tir *ir, tir_expr e) { return ir->has_lets && tir_any_var(ir, e, is_let, NULL); }
 
-static enum look look_for_buffer(const struct search *s, const struct tir_expr_node *n) {
+static enum look look_for_buffer(const struct node_search *s, const struct tir_expr_node *n) {
   if ((n->kind == TIR_LOAD || n->kind == TIR_DATA) && n->ref == s->buffer) return FOUND;
   return n->flags & (TIR_HAS_LOAD | TIR_HAS_POINTER) ? MAYBE_BELOW : NOT_BELOW;
 }
@@ -531,7 +547,7 @@ static enum look look_for_buffer(const struct search *s, const struct tir_expr_n
 bool tir_uses_buffer(const struct tir *ir, tir_expr e, tir_buffer b) {
   MS_CHECK(tir_is_buffer(ir, b));
   if (e == TIR_NONE || !(tir_at(ir, e)->flags & (TIR_HAS_LOAD | TIR_HAS_POINTER))) return false;
-  return search((struct search){.ir = ir, .look = look_for_buffer, .buffer = b}, e);
+  return search((struct node_search){.ir = ir, .look = look_for_buffer, .buffer = b}, e);
 }
 
 /* ---- Values ---- */

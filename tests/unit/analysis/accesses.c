@@ -162,6 +162,29 @@ static bool is_other(const struct tir *ir, const void *context, tir_var v) {
   return v != *(const tir_var *)context;
 }
 
+static bool is_kind(const struct tir *ir, const void *kind, tir_expr e) {
+  return tir_at(ir, e)->kind == *(const enum tir_kind *)kind;
+}
+
+/* A parent comes before what is below it, and of two nodes side by side the left; flags leave nodes out. */
+static void the_first_node_is_found(void **state) {
+  (void)state;
+  struct tir *ir = chain();
+  const enum tir_kind load = TIR_LOAD, var = TIR_VAR, cast = TIR_CAST;
+  tir_expr one = tir_as(ir, tir_only_store(ir, block_named(ir, "C"), TIR_BODY), TIR_STORE)->store.value,
+           other = tir_as(ir, tir_only_store(ir, block_named(ir, "D"), TIR_BODY), TIR_STORE)->store.value,
+           both = tir_binary(ir, TIR_SUB, tir_float(ir, TIR_T_F32, 1), tir_binary(ir, TIR_ADD, other, one));
+  assert_true(one != other && tir_at(ir, one)->kind == TIR_LOAD && tir_at(ir, other)->kind == TIR_LOAD);
+  assert_int_equal(tir_find_node(ir, both, 0, is_kind, &load), other);
+  assert_int_equal(tir_find_node(ir, both, TIR_HAS_LOAD, is_kind, &load), other);
+  assert_int_equal(tir_find_node(ir, one, 0, is_kind, &load), one);
+  assert_int_equal(tir_find_node(ir, both, TIR_HAS_VAR, is_kind, &var),
+                   tir_operands(ir, tir_at(ir, other)->operands)[0]);
+  assert_int_equal(tir_find_node(ir, both, TIR_HAS_DIVMOD, is_kind, &var), TIR_NONE);
+  assert_true(!tir_any_node(ir, both, 0, is_kind, &cast) && !tir_any_node(ir, TIR_NONE, 0, is_kind, &load));
+  tir_free(ir);
+}
+
 /* An expression of 60 nodes that stands 2^60 times written out: each search meets a node a few times at most. */
 static void searches_of_shared_nodes_end(void **state) {
   (void)state;
@@ -178,6 +201,11 @@ static void searches_of_shared_nodes_end(void **state) {
   assert_true(tir_uses_buffer(ir, deep, b) && !tir_uses_buffer(ir, deep, written_by(ir, block)));
   assert_true(tir_uses_var(ir, deep, v) && !tir_uses_var(ir, deep, elsewhere));
   assert_true(!tir_any_var(ir, deep, is_other, &v) && tir_any_var(ir, deep, is_other, &elsewhere));
+  const enum tir_kind cast = TIR_CAST, multiply = TIR_MUL;
+  tir_expr last = tir_unary(ir, TIR_CAST, TIR_T_F32, tir_int(ir, TIR_T_I32, 1));
+  deep = tir_binary(ir, TIR_ADD, deep, last);
+  assert_int_equal(tir_find_node(ir, deep, 0, is_kind, &cast), last);
+  assert_false(tir_any_node(ir, deep, 0, is_kind, &multiply));
   tir_free(ir);
 }
 
@@ -203,6 +231,7 @@ int main(void) {
       cmocka_unit_test(a_reduction_need_not_declare_its_result),
       cmocka_unit_test(keeps_to_its_side),
       cmocka_unit_test(loops_run_that_share_the_memory),
+      cmocka_unit_test(the_first_node_is_found),
       cmocka_unit_test(searches_of_shared_nodes_end),
       cmocka_unit_test(a_pointer_uses_its_buffer),
   };
