@@ -393,29 +393,25 @@ static void store_chunk(struct emit_c *e, const struct tir_stmt_node *s, tir_exp
 
 /* A statement's lanes are all computed before the first is stored. That needs no care where the value reads of the
  * buffer only the elements that it replaces, each its own. */
-struct reads {
-  const struct tir *ir;
+struct own_element {
   tir_buffer buffer;
   tir_expr index;
-  bool others;
 };
 
-static bool note_read(void *data, tir_expr x) {
-  struct reads *r = data;
-  const struct tir_expr_node *n = tir_at(r->ir, x);
-  if (n->kind == TIR_DATA) r->others = true;
-  if (n->kind != TIR_LOAD) return true;
-  bool is_view = tir_is_view(r->ir, n->ref) || tir_is_view(r->ir, r->buffer);
-  r->others |= is_view || (n->ref == r->buffer && tir_operands(r->ir, n->operands)[0] != r->index);
-  return true;
+static bool may_read_others(const struct tir *ir, const void *context, tir_expr x) {
+  const struct own_element *own = context;
+  const struct tir_expr_node *n = tir_at(ir, x);
+  if (n->kind != TIR_LOAD) return n->kind == TIR_DATA;
+  return tir_is_view(ir, n->ref) || tir_is_view(ir, own->buffer) ||
+         (n->ref == own->buffer && tir_operands(ir, n->operands)[0] != own->index);
 }
 
 static bool is_independent(const struct emit_c *e, const struct tir_stmt_node *s, tir_expr index) {
-  struct reads r = {e->ir, s->store.buffer, index, false};
-  tir_walk_expr(e->ir, s->store.value, note_read, &r);
-  if (s->store.predicate) tir_walk_expr(e->ir, s->store.predicate, note_read, &r);
-  tir_walk_expr(e->ir, index, note_read, &r);
-  return !r.others;
+  const struct own_element own = {s->store.buffer, index};
+  const tir_expr all[] = {s->store.value, s->store.predicate, index};
+  for (int i = 0; i < 3; i++)
+    if (tir_any_node(e->ir, all[i], TIR_HAS_LOAD | TIR_HAS_POINTER, may_read_others, &own)) return false;
+  return true;
 }
 
 enum { MOST_CHUNKS = 40, MOST_UNROLLED = 16 };

@@ -207,24 +207,15 @@ static double weigh_list(struct walk *w, tir_stmt first) {
 
 /* ---- Where arrays live ---- */
 
-struct numbers {
-  const struct walk *w;
-  bool all;
-};
-
-static bool see_number(void *data, tir_expr x) {
-  struct numbers *n = data;
-  const struct tir_expr_node *node = tir_at(n->w->ir, x);
-  if (node->kind == TIR_LOAD || node->kind == TIR_CALL || (node->kind == TIR_VAR && n->w->copies[node->ref] == 0))
-    n->all = false;
-  return n->all;
+static bool is_unknown(const struct tir *ir, const void *context, tir_expr x) {
+  const struct walk *w = context;
+  const struct tir_expr_node *n = tir_at(ir, x);
+  return n->kind == TIR_LOAD || n->kind == TIR_CALL || (n->kind == TIR_VAR && w->copies[n->ref] == 0);
 }
 
 /* Whether an expression is a number once loops are unrolled. */
 static bool is_number(const struct walk *w, tir_expr x) {
-  struct numbers n = {w, true};
-  tir_walk_expr(w->ir, x, see_number, &n);
-  return n.all;
+  return !tir_any_node(w->ir, x, TIR_HAS_LOAD | TIR_HAS_CALL | TIR_HAS_VAR, is_unknown, w);
 }
 
 /* It lives all along a loop in which it is used and that it is allocated outside of. */
@@ -439,31 +430,23 @@ static bool count_node(void *data, tir_expr x) {
   return true;
 }
 
-struct search {
-  const struct walk *w;
-  bool found;
-};
-
-static bool see_choice(void *data, tir_expr x) {
-  struct search *s = data;
-  s->found = s->found || tir_at(s->w->ir, x)->kind == TIR_SELECT || is_call(s->w, x, "if_then_else");
-  return !s->found;
+static bool chooses(const struct tir *ir, const void *context, tir_expr x) {
+  return tir_at(ir, x)->kind == TIR_SELECT || is_call(context, x, "if_then_else");
 }
 
 static void count_statement(struct walk *w, tir_stmt s) {
   const struct tir_stmt_node *n = tir_stmt_at(w->ir, s);
   tir_expr all[5];
   uint32_t count = exprs_of(w, s, all);
-  struct search choice = {w, false};
+  bool guarded = n->kind == TIR_STORE && tir_any_node(w->ir, n->store.value, 0, chooses, w);
   if (w->live[w->order[s]] > now(w)->held) now(w)->held = w->live[w->order[s]];
   if (n->kind == TIR_STORE) {
     w->begins_copy = tir_is_device_call(w->ir, n->store.value, TIR_ASYNC_COPY);
     w->moves = tir_at(w->ir, n->store.value)->kind == TIR_LOAD && !w->own_of[n->store.buffer];
-    tir_walk_expr(w->ir, n->store.value, see_choice, &choice);
   }
-  w->guards += choice.found;
+  w->guards += guarded;
   for (uint32_t i = 0; i < count; i++) tir_walk_expr(w->ir, all[i], count_node, w);
-  w->guards -= choice.found;
+  w->guards -= guarded;
   w->begins_copy = w->moves = false;
   if (n->kind != TIR_STORE) return;
   now(w)->serial = now(w)->serial || w->loaded[n->store.buffer] == w->region_count;

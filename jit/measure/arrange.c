@@ -37,27 +37,21 @@ static bool read_nest(const struct tir *ir, tir_block block, struct nest *nest) 
   return true;
 }
 
-struct search {
-  const struct tir *ir;
-  tir_var along;
-  bool strides;
-};
-
 /* Whether a load's elements lie apart from one iteration to the next: its last index alone may depend on it. */
-static bool see_load(void *data, tir_expr e) {
-  struct search *s = data;
-  const struct tir_expr_node *n = tir_at(s->ir, e);
+static bool strides(const struct tir *ir, const void *along, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(ir, e);
   for (uint32_t d = 0; n->kind == TIR_LOAD && d + 1 < n->count; d++)
-    s->strides |= tir_uses_var(s->ir, tir_operands(s->ir, n->operands)[d], s->along);
-  return true;
+    if (tir_uses_var(ir, tir_operands(ir, n->operands)[d], *(const tir_var *)along)) return true;
+  return false;
 }
 
 /* Whether the innermost of many iterations had better be those of the loop. */
 static bool lies_side_by_side(struct tir *ir, const struct nest *nest, uint32_t loop) {
-  struct search s = {ir, nest->iters[loop], false};
   for (tir_stmt at = tir_next(ir, nest->block, nest->block); at; at = tir_next(ir, at, nest->block))
-    if (tir_is(ir, at, TIR_STORE)) tir_walk_expr(ir, tir_as(ir, at, TIR_STORE)->store.value, see_load, &s);
-  return !s.strides;
+    if (tir_is(ir, at, TIR_STORE) &&
+        tir_any_node(ir, tir_as(ir, at, TIR_STORE)->store.value, TIR_HAS_LOAD, strides, &nest->iters[loop]))
+      return false;
+  return true;
 }
 
 /* What cannot be moved, as primitives see it, stays. */

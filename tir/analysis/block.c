@@ -320,22 +320,12 @@ bool tir_check_complete_or_reduction_block(struct tir *ir, tir_block block, tir_
   return check_either(ir, block, scope, complete_violation(ir, block, scope), MS_NOT_COMPLETE_OR_REDUCTION, err);
 }
 
-struct own_loads {
-  const struct tir *ir;
-  const struct tir_stmt_node *store;
-  bool elsewhere;
-};
-
-static bool find_elsewhere(void *data, tir_expr e) {
-  struct own_loads *own = data;
-  const struct tir *ir = own->ir;
-  struct tir_expr_node n = *tir_at(ir, e);
-  if (n.kind == TIR_LOAD && n.ref == own->store->store.buffer)
-    own->elsewhere =
-        own->elsewhere || n.a ||
-        memcmp(tir_operands(ir, n.operands), tir_operands(ir, own->store->store.indices), n.count * sizeof(tir_expr));
-  if (n.kind == TIR_DATA && n.ref == own->store->store.buffer) own->elsewhere = true;
-  return !own->elsewhere;
+static bool reads_elsewhere(const struct tir *ir, const void *context, tir_expr e) {
+  const struct tir_stmt_node *s = context;
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if ((n->kind != TIR_LOAD && n->kind != TIR_DATA) || n->ref != s->store.buffer) return false;
+  return n->kind == TIR_DATA || n->a ||
+         memcmp(tir_operands(ir, n->operands), tir_operands(ir, s->store.indices), n->count * sizeof(tir_expr));
 }
 
 /* Each iteration stores another element: every iteration of more than one value is an index. */
@@ -356,16 +346,18 @@ static bool updates_in_place(struct tir *ir, tir_block block) {
   if (tir_stmt_at(ir, block)->first[TIR_INIT]) return false;
   for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) {
     if (!tir_is(ir, s, TIR_STORE) || tir_as(ir, s, TIR_STORE)->store.predicate) return false;
-    if (!stores_apart(ir, block, tir_as(ir, s, TIR_STORE))) return false;
-    struct own_loads own = {ir, tir_as(ir, s, TIR_STORE), false};
+    const struct tir_stmt_node *own = tir_as(ir, s, TIR_STORE);
+    if (!stores_apart(ir, block, own)) return false;
     for (tir_stmt t = tir_stmt_at(ir, block)->first[TIR_BODY]; t; t = tir_stmt_at(ir, t)->next) {
       if (!tir_is(ir, t, TIR_STORE)) return false;
-      if (t != s && tir_as(ir, t, TIR_STORE)->store.buffer == own.store->store.buffer) return false;
-      tir_walk_expr(ir, tir_as(ir, t, TIR_STORE)->store.value, find_elsewhere, &own);
-      for (uint32_t d = 0; d < tir_buffer_at(ir, tir_as(ir, t, TIR_STORE)->store.buffer)->rank; d++)
-        tir_walk_expr(ir, ir->operands.at[tir_as(ir, t, TIR_STORE)->store.indices + d], find_elsewhere, &own);
+      const struct tir_stmt_node *n = tir_as(ir, t, TIR_STORE);
+      if (t != s && n->store.buffer == own->store.buffer) return false;
+      if (tir_any_node(ir, n->store.value, TIR_HAS_LOAD | TIR_HAS_POINTER, reads_elsewhere, own)) return false;
+      for (uint32_t d = 0; d < tir_buffer_at(ir, n->store.buffer)->rank; d++)
+        if (tir_any_node(ir, ir->operands.at[n->store.indices + d], TIR_HAS_LOAD | TIR_HAS_POINTER, reads_elsewhere,
+                         own))
+          return false;
     }
-    if (own.elsewhere) return false;
   }
   return true;
 }

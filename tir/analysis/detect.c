@@ -144,16 +144,9 @@ static tir_expr resolve(struct detector *d, tir_expr e) {
   return e;
 }
 
-struct inner {
-  const struct detector *d;
-  bool found;
-};
-
-static bool find_inner(void *data, tir_expr e) {
-  struct inner *inner = data;
-  const struct tir_expr_node *n = tir_at(inner->d->ir, e);
-  if ((n->kind == TIR_LOAD || n->kind == TIR_DATA) && !counts(inner->d, n->ref)) inner->found = true;
-  return !inner->found && (n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL));
+static bool reads_inner(const struct tir *ir, const void *context, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  return (n->kind == TIR_LOAD || n->kind == TIR_DATA) && !counts(context, n->ref);
 }
 
 /* All lanes of a ramp, which rises or falls. */
@@ -174,9 +167,8 @@ static struct tir_interval relax_index(struct detector *d, tir_expr e) {
   e = resolve(d, e);
   tir_type type = tir_type_of(ir, e);
   if (tir_type_bits(type) < 32) e = tir_cast(ir, tir_type_with_lanes(TIR_T_I32, tir_type_lanes(type)), e);
-  struct inner inner = {d, false};
-  if (tir_at(ir, e)->flags & (TIR_HAS_LOAD | TIR_HAS_CALL)) tir_walk_expr(ir, e, find_inner, &inner);
-  if (inner.found) return (struct tir_interval){TIR_NONE, TIR_NONE, false};
+  if (tir_any_node(ir, e, TIR_HAS_LOAD | TIR_HAS_POINTER, reads_inner, d))
+    return (struct tir_interval){TIR_NONE, TIR_NONE, false};
   const struct tir_expr_node n = *tir_at(ir, e);
   if (n.kind != TIR_RAMP) return tir_relax(ir, n.kind == TIR_BROADCAST ? n.a : e, d->vars, d->var_count);
   return relax_ramp(d, n);

@@ -70,23 +70,14 @@ static enum trend trend_of(const struct reducing *r, tir_expr e) {
   }
 }
 
-struct data {
-  const struct tir *ir;
-  bool written;
-};
-
-static bool find_written(void *context, tir_expr e) {
-  struct data *d = context;
-  const struct tir_expr_node *n = tir_at(d->ir, e);
-  if (n->kind == TIR_LOAD) d->written = d->written || tir_buffer_at(d->ir, n->ref)->writers;
-  return !d->written && (n->flags & TIR_HAS_LOAD);
+static bool is_written(const struct tir *ir, const void *context, tir_expr e) {
+  (void)context;
+  return tir_at(ir, e)->kind == TIR_LOAD && tir_buffer_at(ir, tir_at(ir, e)->ref)->writers;
 }
 
 /* It depends on data that blocks write: it may change from one iteration to the next. */
 static bool loads_written(const struct tir *ir, tir_expr e) {
-  struct data d = {ir, false};
-  if (tir_at(ir, e)->flags & TIR_HAS_LOAD) tir_walk_expr(ir, e, find_written, &d);
-  return d.written;
+  return tir_any_node(ir, e, TIR_HAS_LOAD, is_written, NULL);
 }
 
 /* Where the condition holds in an iteration, it holds in that where all loops that reduce stand at their start. */

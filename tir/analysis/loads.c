@@ -123,21 +123,21 @@ static void map_own_exprs(struct tir *ir, tir_block block, tir_expr (*map)(struc
   for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next_in_scope(ir, s, block)) map_stmt(ir, &v, s);
 }
 
-struct search {
+struct own_expr_search {
   bool (*test)(struct tir *ir, void *context, tir_expr e);
   void *context;
   bool found;
 };
 
 static tir_expr search_expr(struct tir *ir, void *context, tir_expr e) {
-  struct search *s = context;
+  struct own_expr_search *s = context;
   s->found = s->found || s->test(ir, s->context, e);
   return e;
 }
 
 bool tir_any_own_expr(struct tir *ir, tir_block block, bool (*test)(struct tir *ir, void *context, tir_expr e),
                       void *context) {
-  struct search s = {test, context, false};
+  struct own_expr_search s = {test, context, false};
   map_own_exprs(ir, block, search_expr, &s);
   return s.found;
 }
@@ -221,6 +221,15 @@ bool tir_is_pure_call(const struct tir *ir, const struct tir_expr_node *n) {
   return tir_function_named(name) < TIR_FUNCTIONS;
 }
 
+static bool is_impure_call(const struct tir *ir, const void *context, tir_expr e) {
+  (void)context;
+  return tir_at(ir, e)->kind == TIR_CALL && !tir_is_pure_call(ir, tir_at(ir, e));
+}
+
+bool tir_has_effect(const struct tir *ir, tir_expr e) {
+  return tir_any_node(ir, e, TIR_HAS_CALL, is_impure_call, NULL);
+}
+
 /* What integers are divided by; NULL: the node is no such division. */
 static const struct tir_expr_node *divisor_of(const struct tir *ir, const struct tir_expr_node *n) {
   bool divides = n->kind >= TIR_DIV && n->kind <= TIR_FLOORMOD && !tir_type_is_float(n->type);
@@ -229,23 +238,14 @@ static const struct tir_expr_node *divisor_of(const struct tir *ir, const struct
 
 static bool may_be_zero(const struct tir_expr_node *n) { return n->lo <= 0 && n->hi >= 0; }
 
-struct divisions {
-  const struct tir *ir;
-  bool any;
-};
-
-static bool find_zero_divisor(void *data, tir_expr e) {
-  struct divisions *found = data;
-  const struct tir_expr_node *n = tir_at(found->ir, e);
-  const struct tir_expr_node *by = divisor_of(found->ir, n);
-  found->any = found->any || (by && may_be_zero(by));
-  return !found->any && (n->flags & TIR_HAS_DIVMOD);
+static bool has_zero_divisor(const struct tir *ir, const void *context, tir_expr e) {
+  (void)context;
+  const struct tir_expr_node *by = divisor_of(ir, tir_at(ir, e));
+  return by && may_be_zero(by);
 }
 
 bool tir_may_divide_by_zero(const struct tir *ir, tir_expr e) {
-  struct divisions found = {ir, false};
-  if (tir_at(ir, e)->flags & TIR_HAS_DIVMOD) tir_walk_expr(ir, e, find_zero_divisor, &found);
-  return found.any;
+  return tir_any_node(ir, e, TIR_HAS_DIVMOD, has_zero_divisor, NULL);
 }
 
 bool tir_division_may_trap(const struct tir *ir, const struct tir_expr_node *n) {

@@ -41,6 +41,7 @@ uint32_t tir_find_loads(struct tir *ir, tir_expr e, tir_buffer buffer, tir_expr 
 uint32_t tir_count_loads(const struct tir *ir, tir_expr e, tir_buffer buffer);
 /* The call gives a value, the same for equal operands, and does nothing else. */
 bool tir_is_pure_call(const struct tir *ir, const struct tir_expr_node *n);
+bool tir_has_effect(const struct tir *ir, tir_expr e); /* a call in e is not pure */
 /* Something in e divides integers by what may be 0, as bounds have it. */
 bool tir_may_divide_by_zero(const struct tir *ir, tir_expr e);
 /* if_then_else: of two values one, the other is not evaluated. */

@@ -58,25 +58,9 @@ static enum tir_work_kind kind_of(tir_type type) {
   }
 }
 
-struct search {
-  const struct tir *ir;
-  bool found;
-};
-static bool find_data(void *data, tir_expr e) {
-  struct search *s = data;
-  const struct tir_expr_node *n = tir_at(s->ir, e);
-  s->found |= n->kind == TIR_LOAD || (n->kind == TIR_VAR && tir_is_let(s->ir, n->ref));
-  return !s->found;
-}
-
 /* Whether a value is of what is loaded: an integer that is not is an index, or part of one. */
 static bool is_data(const struct tir *ir, tir_expr e) {
-  const struct tir_expr_node *n = tir_at(ir, e);
-  if (n->flags & TIR_HAS_LOAD) return true;
-  if (!(n->flags & TIR_HAS_VAR)) return false;
-  struct search s = {ir, false};
-  tir_walk_expr(ir, e, find_data, &s);
-  return s.found;
+  return (tir_at(ir, e)->flags & TIR_HAS_LOAD) || tir_uses_let(ir, e);
 }
 
 static void add(struct counting *c, enum tir_work_kind kind, tir_type type, double count) {

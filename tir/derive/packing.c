@@ -206,22 +206,7 @@ static bool refuse_left(struct splitting *s, ms_error *err) {
                  tir_block_name(s->ir, block), tir_text(s->ir, s->ir->funcs.at[s->f].name), why);
 }
 
-struct search {
-  const struct tir *ir;
-  bool found;
-};
-
-static bool see_load(void *data, tir_expr e) {
-  struct search *search = data;
-  search->found = search->found || tir_at(search->ir, e)->kind == TIR_LOAD;
-  return !search->found;
-}
-
-static bool loads(const struct tir *ir, tir_expr e) {
-  struct search search = {ir, false};
-  if (e) tir_walk_expr(ir, e, see_load, &search);
-  return search.found;
-}
+static bool loads(const struct tir *ir, tir_expr e) { return e && (tir_at(ir, e)->flags & TIR_HAS_LOAD); }
 
 /* Of a block that stands in no other but the root. */
 static bool is_placed_by_loads(const struct tir *ir, tir_block block) {

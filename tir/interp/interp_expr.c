@@ -413,17 +413,6 @@ static operand compile(struct compiler *c, tir_expr e, int lane) {
   return not_a_value(c, n);
 }
 
-static bool find_effect(void *data, tir_expr e) {
-  struct compiler *c = data;
-  const struct tir_expr_node *n = tir_at(c->ir, e);
-  if (n->kind == TIR_CALL && !tir_is_pure_call(c->ir, n)) c->is_pure = false;
-  return n->flags & TIR_HAS_CALL;
-}
-
-static void look_for_effects(struct compiler *c, tir_expr e) {
-  if (e && (tir_at(c->ir, e)->flags & TIR_HAS_CALL)) tir_walk_expr(c->ir, e, find_effect, c);
-}
-
 void interp_begin_statement(struct compiler *c, tir_stmt s) {
   tir_expr all[4];
   uint32_t count = tir_stmt_exprs(c->ir, s, all);
@@ -431,9 +420,9 @@ void interp_begin_statement(struct compiler *c, tir_stmt s) {
   c->place = s;
   c->statements++;
   c->is_pure = n->kind == TIR_STORE || n->kind == TIR_IF || n->kind == TIR_BIND;
-  for (uint32_t i = 0; i < count; i++) look_for_effects(c, all[i]);
+  for (uint32_t i = 0; i < count; i++) c->is_pure = c->is_pure && !tir_has_effect(c->ir, all[i]);
   for (uint32_t i = 0; n->kind == TIR_STORE && i < tir_buffer_at(c->ir, n->store.buffer)->rank; i++)
-    look_for_effects(c, tir_operands(c->ir, n->store.indices)[i]);
+    c->is_pure = c->is_pure && !tir_has_effect(c->ir, tir_operands(c->ir, n->store.indices)[i]);
 }
 
 /* Of scalars only: what no memory decides holds in the whole scope, the rest in the statement. */

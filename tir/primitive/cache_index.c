@@ -49,30 +49,22 @@ static uint32_t size_of(const struct tir *ir, tir_expr e) {
   return size;
 }
 
-struct search {
-  const struct tir *ir;
-  bool found;
-};
-
 /* Calls that may do more than compute. */
-static bool find_impure(void *data, tir_expr e) {
-  struct search *search = data;
+static bool is_impure(const struct tir *ir, const void *context, tir_expr e) {
+  (void)context;
   static const char *const impure[] = {"call_extern", "call_packed", "tvm_", "ptx_", "address_of", "ret", "assume"};
-  if (tir_at(search->ir, e)->kind != TIR_CALL) return !search->found;
-  search->found |= tir_device_call_of(search->ir, e) != TIR_DEVICE_CALLS;
+  if (tir_at(ir, e)->kind != TIR_CALL) return false;
   for (size_t i = 0; i < sizeof impure / sizeof *impure; i++)
-    search->found |= !strncmp(tir_text(search->ir, tir_at(search->ir, e)->ref), impure[i], strlen(impure[i]));
-  return !search->found;
+    if (!strncmp(tir_text(ir, tir_at(ir, e)->ref), impure[i], strlen(impure[i]))) return true;
+  return tir_device_call_of(ir, e) != TIR_DEVICE_CALLS;
 }
 
 static bool is_computation(const struct tir *ir, tir_expr e) {
   const struct tir_expr_node *n = tir_at(ir, e);
   if (n->kind <= TIR_DATA || n->kind >= TIR_SLICE || n->kind == TIR_RAMP || n->kind == TIR_BROADCAST) return false;
   if ((n->flags & TIR_HAS_LOAD) || !(n->flags & TIR_HAS_VAR) || tir_type_lanes(n->type) != 1) return false;
-  struct search search = {ir, false};
   if (tir_may_divide_by_zero(ir, e)) return false; /* a condition that keeps it from that is not where it is computed */
-  if (n->flags & TIR_HAS_CALL) tir_walk_expr(ir, e, find_impure, &search);
-  return !search.found;
+  return !tir_any_node(ir, e, TIR_HAS_CALL, is_impure, NULL);
 }
 
 /* A condition is not one of its parts because another always holds. */

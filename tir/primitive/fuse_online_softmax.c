@@ -189,15 +189,9 @@ static bool translate(struct tir *ir, const struct tir_fused_softmax *plan, stru
                               tir_block_name(ir, part->block), tir_block_name(ir, plan->product.block));
 }
 
-struct exp_search {
-  const struct tir *ir;
-  tir_buffer maximum;
-  tir_expr found, x, load;
-};
-static bool find_exp(void *data, tir_expr e) {
-  struct exp_search *search = data;
-  if (!search->found && split_exp(search->ir, e, search->maximum, &search->x, &search->load)) search->found = e;
-  return !search->found;
+static bool is_exp(const struct tir *ir, const void *maximum, tir_expr e) {
+  tir_expr x, load;
+  return split_exp(ir, e, *(const tir_buffer *)maximum, &x, &load);
 }
 
 /* Rows as the product's iterations have them: what the exponential reads of the maximum. */
@@ -226,12 +220,12 @@ static bool refuse_product(struct tir *ir, const struct tir_fused_softmax *plan,
 }
 
 static bool check_product(struct tir *ir, struct tir_fused_softmax *plan, ms_error *err) {
-  struct exp_search search = {.ir = ir, .maximum = plan->maximum.buffer};
-  tir_walk_expr(ir, plan->product.value, find_exp, &search);
-  plan->exponential = search.found;
-  plan->x = search.x;
-  if (!search.found || !find_rows(ir, plan, search.load)) return refuse_product(ir, plan, err);
-  tir_type type = tir_type_of(ir, search.found), sums = tir_buffer_at(ir, plan->product.buffer)->type;
+  tir_expr load;
+  plan->exponential = tir_find_node(ir, plan->product.value, TIR_HAS_CALL, is_exp, &plan->maximum.buffer);
+  if (!plan->exponential || !split_exp(ir, plan->exponential, plan->maximum.buffer, &plan->x, &load) ||
+      !find_rows(ir, plan, load))
+    return refuse_product(ir, plan, err);
+  tir_type type = tir_type_of(ir, plan->exponential), sums = tir_buffer_at(ir, plan->product.buffer)->type;
   if (tir_type_bits(sums) < tir_type_bits(type) || !tir_weigh(ir, plan, plan->product.value, plan->exponential))
     return refuse_product(ir, plan, err);
   return true;

@@ -5,23 +5,13 @@ static bool loads_softmax(const struct tir *ir, const struct tir_fused_softmax *
   return tir_uses_buffer(ir, e, plan->maximum.buffer) || tir_uses_buffer(ir, e, plan->sum.buffer);
 }
 
-static bool is_other_load(struct tir *ir, const struct tir_fused_softmax *plan, tir_expr e) {
+static bool is_other_load(const struct tir *ir, const void *context, tir_expr e) {
+  const struct tir_fused_softmax *plan = context;
   struct tir_expr_node n = *tir_at(ir, e);
   if (n.kind != TIR_LOAD || n.ref != plan->sum.buffer) return false;
   bool same = !n.a && n.count == plan->maximum.rank;
   for (uint32_t d = 0; d < n.count && same; d++) same = tir_operands(ir, n.operands)[d] == plan->row[d];
   return !same;
-}
-
-struct row_search {
-  struct tir *ir;
-  const struct tir_fused_softmax *plan;
-  bool other;
-};
-static bool find_other_load(void *data, tir_expr e) {
-  struct row_search *search = data;
-  search->other = search->other || is_other_load(search->ir, search->plan, e);
-  return !search->other;
 }
 
 /* Depends on the row's sum, and on nothing but the row. */
@@ -34,9 +24,7 @@ static bool is_of_row(struct tir *ir, const struct tir_fused_softmax *plan, tir_
       row = row || plan->row[d] == tir_var_expr(ir, ir->iters.at[i].var);
     if (!row && tir_uses_var(ir, e, ir->iters.at[i].var)) return false;
   }
-  struct row_search search = {ir, plan, false};
-  tir_walk_expr(ir, e, find_other_load, &search);
-  return !search.other;
+  return !tir_any_node(ir, e, TIR_HAS_LOAD, is_other_load, plan);
 }
 
 tir_expr tir_weigh(struct tir *ir, struct tir_fused_softmax *plan, tir_expr e, tir_expr weight) {

@@ -32,23 +32,14 @@ static void find_new_loads(struct tir *ir, const struct tir_move *move, struct l
 
 /* ---- What the new nest loads ---- */
 
-struct search {
-  const struct tir *ir;
-  bool found;
-};
-
-static bool find_choice(void *data, tir_expr e) {
-  struct search *search = data;
-  const struct tir_expr_node *n = tir_at(search->ir, e);
-  search->found |= tir_is_choice(search->ir, n) && (n->flags & TIR_HAS_LOAD);
-  return n->flags & TIR_HAS_LOAD;
+static bool is_choice(const struct tir *ir, const void *context, tir_expr e) {
+  (void)context;
+  return tir_is_choice(ir, tir_at(ir, e));
 }
 
 static bool chooses_load(struct tir *ir, void *context, tir_expr e) {
-  struct search search = {ir, false};
   (void)context;
-  tir_walk_expr(ir, e, find_choice, &search);
-  return search.found;
+  return tir_any_node(ir, e, TIR_HAS_LOAD, is_choice, NULL);
 }
 
 /* Not all that a required block names is loaded in each of its instances. */

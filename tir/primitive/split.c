@@ -127,11 +127,6 @@ static bool check_split(struct tir *ir, tir_loop loop, const tir_expr *factors, 
 
 enum { MOST_LOADS = 64, MOST_RANK = 32 };
 
-struct effects {
-  const struct tir *ir;
-  bool any;
-};
-
 /* The block around `at` declares of the buffer what is loaded now. */
 static bool is_declared_around(const struct tir *ir, tir_stmt at, tir_buffer buffer) {
   const struct tir_block_record *r = tir_block_at(ir, tir_parent_block(ir, at));
@@ -168,19 +163,6 @@ static bool evaluates_as_before(struct tir *ir, tir_var old, tir_var longer, tir
   return true;
 }
 
-static bool find_effect(void *data, tir_expr e) {
-  struct effects *found = data;
-  const struct tir_expr_node *n = tir_at(found->ir, e);
-  found->any = found->any || (n->kind == TIR_CALL && !tir_is_pure_call(found->ir, n));
-  return !found->any && (n->flags & TIR_HAS_CALL);
-}
-
-static bool has_effect(const struct tir *ir, tir_expr e) {
-  struct effects found = {ir, false};
-  tir_walk_expr(ir, e, find_effect, &found);
-  return found.any;
-}
-
 /* A scalar of the loop's body: its value is lost at the end of each iteration. */
 static bool is_own_scalar(const struct tir *ir, tir_loop loop, tir_stmt store, tir_var var) {
   struct tir_stmt_node n = *tir_stmt_at(ir, store);
@@ -200,7 +182,7 @@ static bool runs_again(const struct tir *ir, tir_loop loop, tir_stmt s) {
   if (tir_is(ir, s, TIR_WHILE)) return true;
   if (tir_is(ir, s, TIR_STORE) && !is_own_scalar(ir, loop, s, tir_as(ir, loop, TIR_LOOP)->loop.var)) return true;
   for (uint32_t i = 0; i < count; i++)
-    if (own[i] && has_effect(ir, own[i])) return true;
+    if (tir_has_effect(ir, own[i])) return true;
   return false;
 }
 

@@ -258,50 +258,38 @@ bool vm_ask_compute_locations(struct vm_ask *q) {
   return true;
 }
 
-struct search {
-  const struct tir *ir;
-  tir_symbol op;
-  bool found;
-};
-
-static bool find_call(void *data, tir_expr e) {
-  struct search *s = data;
-  const struct tir_expr_node *node = tir_at(s->ir, e);
-  s->found = s->found || (node->kind == TIR_CALL && node->ref == s->op);
-  return !s->found && node->flags & TIR_HAS_CALL;
+static bool is_call(const struct tir *ir, const void *op, tir_expr e) {
+  return tir_at(ir, e)->kind == TIR_CALL && tir_at(ir, e)->ref == *(const tir_symbol *)op;
 }
 
-static bool find_division(void *data, tir_expr e) {
-  struct search *s = data;
-  const struct tir_expr_node *node = tir_at(s->ir, e);
-  s->found = s->found || (node->kind == TIR_DIV && tir_type_is_float(node->type));
-  return !s->found;
+static bool divides_floats(const struct tir *ir, const void *context, tir_expr e) {
+  (void)context;
+  return tir_at(ir, e)->kind == TIR_DIV && tir_type_is_float(tir_at(ir, e)->type);
 }
 
-/* Whether `find` finds what it looks for in what a block computes. */
-static bool finds_in_body(struct vm_ask *q, tir_symbol op, bool (*find)(void *data, tir_expr e)) {
-  struct search s = {q->ir, op, false};
+/* Whether what a block computes holds such a node; flags: as tir_find_node has them. */
+static bool computes_any(const struct vm_ask *q, uint8_t flags, tir_node_test *test, const void *context) {
   tir_stmt top = q->args[0].statement;
-  for (tir_stmt at = tir_next(q->ir, top, top); at && !s.found; at = tir_next(q->ir, at, top)) {
+  for (tir_stmt at = tir_next(q->ir, top, top); at; at = tir_next(q->ir, at, top)) {
     const struct tir_stmt_node *node = tir_stmt_at(q->ir, at);
     tir_expr value = node->kind == TIR_STORE      ? node->store.value
                      : node->kind == TIR_EVALUATE ? node->evaluate.value
                      : node->kind == TIR_BIND     ? node->bind.value
                      : node->kind == TIR_IF       ? node->test.condition
                                                   : TIR_NONE;
-    if (value) tir_walk_expr(q->ir, value, find, &s);
+    if (tir_any_node(q->ir, value, flags, test, context)) return true;
   }
-  return s.found;
+  return false;
 }
 
 bool vm_ask_has_call(struct vm_ask *q) {
   tir_symbol op = tir_find_symbol(q->ir, q->args[1].text);
-  q->answer = vm_bool(op && finds_in_body(q, op, find_call));
+  q->answer = vm_bool(op && computes_any(q, TIR_HAS_CALL, is_call, &op));
   return true;
 }
 
 bool vm_ask_divides_floats(struct vm_ask *q) {
-  q->answer = vm_bool(finds_in_body(q, 0, find_division));
+  q->answer = vm_bool(computes_any(q, TIR_HAS_DIVMOD, divides_floats, NULL));
   return true;
 }
 

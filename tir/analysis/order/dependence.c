@@ -126,11 +126,6 @@ bool tir_order_digits(const struct tir *ir, const struct tir_digits *digits, con
 
 /* ---- The test ---- */
 
-struct written {
-  const struct tir *ir;
-  bool found;
-};
-
 /* One dimension: what lies between the elements of both, a sum over digits and the rest. */
 struct gap {
   int64_t first[TIR_MOST_DIGITS], second[TIR_MOST_DIGITS]; /* coefficients of each digit in the two accesses */
@@ -138,19 +133,15 @@ struct gap {
   int64_t constant, step; /* step: 0, or what all that is in the rest is a multiple of; 1: of nothing */
 };
 
-static bool look_for_written(void *data, tir_expr e) {
-  struct written *w = data;
-  const struct tir_expr_node *n = tir_at(w->ir, e);
-  if (n->kind == TIR_LOAD)
-    w->found |= tir_buffer_at(w->ir, n->ref)->writers || tir_buffer_at(w->ir, n->ref)->undeclared;
-  return !w->found && n->flags & TIR_HAS_LOAD;
+static bool loads_written(const struct tir *ir, const void *context, tir_expr e) {
+  (void)context;
+  const struct tir_expr_node *n = tir_at(ir, e);
+  return n->kind == TIR_LOAD && (tir_buffer_at(ir, n->ref)->writers || tir_buffer_at(ir, n->ref)->undeclared);
 }
 
 bool tir_varies_by_itself(const struct tir *ir, tir_expr e) {
   MS_CHECK(e && e < ir->exprs.count);
-  struct written w = {ir, false};
-  if (tir_at(ir, e)->flags & TIR_HAS_LOAD) tir_walk_expr(ir, e, look_for_written, &w);
-  return w.found || tir_uses_let(ir, e);
+  return tir_any_node(ir, e, TIR_HAS_LOAD, loads_written, NULL) || tir_uses_let(ir, e);
 }
 
 static bool is_inner(const struct tir *ir, tir_expr atom, const struct tir_digits *digits, const tir_var *inner,

@@ -27,30 +27,27 @@ struct spread {
 
 /* ---- What differs ---- */
 
-struct search {
-  const struct spread *s;
-  bool found;
-};
+static bool is_different(const struct tir *ir, const void *context, tir_expr e) {
+  const struct spread *s = context;
+  const struct tir_expr_node *n = tir_at(ir, e);
+  return (n->kind == TIR_VAR && n->ref == s->var) || (n->kind == TIR_LOAD && s->moves[n->ref]);
+}
 
-static bool find_difference(void *data, tir_expr e) {
-  struct search *search = data;
-  const struct tir_expr_node *n = tir_at(search->s->ir, e);
-  search->found |= n->kind == TIR_VAR && n->ref == search->s->var;
-  search->found |= n->kind == TIR_LOAD && search->s->moves[n->ref];
-  return !search->found;
+static bool value_differs(const struct spread *s, tir_expr e) {
+  return tir_any_node(s->ir, e, TIR_HAS_VAR | TIR_HAS_LOAD, is_different, s);
 }
 
 /* By itself, whatever is below it or around it. */
 static bool differs(const struct spread *s, tir_stmt stmt) {
   const struct tir *ir = s->ir;
   const struct tir_stmt_node *n = tir_stmt_at(ir, stmt);
-  struct search search = {s, false};
   tir_expr all[4];
   uint32_t count = n->kind == TIR_ALLOC ? 0 : tir_stmt_exprs(ir, stmt, all);
-  for (uint32_t i = 0; i < count; i++) tir_walk_expr(ir, all[i], find_difference, &search);
+  for (uint32_t i = 0; i < count; i++)
+    if (value_differs(s, all[i])) return true;
   for (uint32_t d = 0; n->kind == TIR_STORE && d < tir_buffer_at(ir, n->store.buffer)->rank; d++)
-    tir_walk_expr(ir, ir->operands.at[n->store.indices + d], find_difference, &search);
-  return search.found;
+    if (value_differs(s, ir->operands.at[n->store.indices + d])) return true;
+  return false;
 }
 
 static bool differs_below(const struct spread *s, tir_stmt top) {

@@ -85,17 +85,10 @@ static tir_stmt thread_loop_of(const struct tir *ir, tir_stmt inside, tir_expr a
   return TIR_NONE;
 }
 
-/* Whether an atom has variables of threads, or of the loop itself, in it. */
-struct atom_search {
-  const struct tir *ir;
-  tir_stmt loop;
-  bool found;
-};
-static bool find_thread(void *data, tir_expr e) {
-  struct atom_search *s = data;
-  bool own = tir_at(s->ir, e)->kind == TIR_VAR && tir_at(s->ir, e)->ref == tir_stmt_at(s->ir, s->loop)->loop.var;
-  s->found = s->found || own || thread_loop_of(s->ir, s->loop, e);
-  return !s->found;
+/* A variable of threads, or of the loop itself. */
+static bool is_of_threads(const struct tir *ir, const void *context, tir_var v) {
+  tir_stmt loop = *(const tir_stmt *)context;
+  return v == tir_stmt_at(ir, loop)->loop.var || thread_loop_of(ir, loop, tir_var_expr(ir, v));
 }
 
 /* The sum at most, of all of a block's threads, as `rest` of coefficient * v + rest <= 0 at its least; TIR_NONE: it is
@@ -113,14 +106,12 @@ static tir_expr least_rest(struct tir *ir, tir_stmt loop, tir_expr apart, int64_
     }
     tir_expr value = t.atom;
     tir_stmt threads = thread_loop_of(ir, loop, t.atom);
-    struct atom_search search = {ir, loop, false};
-    tir_walk_expr(ir, t.atom, find_thread, &search);
     if (threads) {
       int64_t extent = tir_loop_extent(ir, threads);
       if (extent < 1) return TIR_NONE;
       value = tir_stmt_at(ir, threads)->loop.min;
       if (t.coefficient < 0) value = tir_add(ir, value, tir_int(ir, tir_type_of(ir, value), extent - 1));
-    } else if (search.found) {
+    } else if (tir_any_var(ir, t.atom, is_of_threads, &loop)) {
       return TIR_NONE;
     }
     rest = tir_add(ir, rest, tir_mul(ir, value, tir_int(ir, type, t.coefficient)));

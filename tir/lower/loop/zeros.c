@@ -78,29 +78,18 @@ static bool uses_own_loop(const struct tir *ir, tir_expr e, tir_stmt s, tir_stmt
   return false;
 }
 
-struct lasting {
-  const struct tir *ir;
-  tir_stmt where;
-  bool no;
-};
-
-static bool find_passing(void *data, tir_expr e) {
-  struct lasting *l = data;
-  const struct tir_expr_node *n = tir_at(l->ir, e);
-  if (n->kind == TIR_LOAD || n->kind == TIR_LET) l->no = true;
-  if (n->kind != TIR_VAR || tir_var_at(l->ir, n->ref)->kind == TIR_VAR_PLAIN) return !l->no;
-  bool around = false;
-  for (tir_stmt p = tir_stmt_at(l->ir, l->where)->parent; p; p = tir_stmt_at(l->ir, p)->parent)
-    around |= tir_is(l->ir, p, TIR_LOOP) && tir_as(l->ir, p, TIR_LOOP)->loop.var == n->ref;
-  l->no |= !around;
-  return false;
+static bool passes(const struct tir *ir, const void *allocated, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if (n->kind == TIR_LOAD || n->kind == TIR_LET) return true;
+  if (n->kind != TIR_VAR || tir_var_at(ir, n->ref)->kind == TIR_VAR_PLAIN) return false;
+  for (tir_stmt p = tir_stmt_at(ir, *(const tir_stmt *)allocated)->parent; p; p = tir_stmt_at(ir, p)->parent)
+    if (tir_is(ir, p, TIR_LOOP) && tir_as(ir, p, TIR_LOOP)->loop.var == n->ref) return false;
+  return true;
 }
 
 /* e is the same from when the buffer is allocated: what it was when an element was written it is when that is read. */
 static bool lasts(const struct tir *ir, tir_expr e, tir_stmt allocated) {
-  struct lasting l = {ir, allocated, false};
-  tir_walk_expr(ir, e, find_passing, &l);
-  return !l.no;
+  return !tir_any_node(ir, e, 0, passes, &allocated);
 }
 
 /* The terms of an index expression; false: too many. */

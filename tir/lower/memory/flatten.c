@@ -100,31 +100,21 @@ static bool is_bound(const struct tir *ir, struct tir_span params, tir_var v) {
   return false;
 }
 
-struct unbound {
-  const struct tir *ir;
-  struct tir_span params;
-  tir_var var; /* TIR_NONE: all are bound */
-};
-
-static bool find_unbound(void *data, tir_expr e) {
-  struct unbound *u = data;
-  const struct tir_expr_node *n = tir_at(u->ir, e);
-  if (n->kind == TIR_VAR && !is_bound(u->ir, u->params, n->ref)) u->var = n->ref;
-  return true;
+static bool is_unbound(const struct tir *ir, const void *context, tir_var v) {
+  return !is_bound(ir, *(const struct tir_span *)context, v);
 }
 
 /* A stride or an offset that nothing but the array itself holds is lost with its dimensions. */
 static bool check_strides(const struct lowering *low, const char *symbols) {
   const struct tir *ir = low->ir;
-  struct unbound u = {ir, ir->funcs.at[low->func].params, TIR_NONE};
-  for (uint32_t i = u.params.first; i < u.params.first + u.params.count; i++) {
+  struct tir_span params = ir->funcs.at[low->func].params;
+  for (uint32_t i = params.first; i < params.first + params.count; i++) {
     tir_buffer buffer = ir->params.at[i].buffer;
     struct tir_span strides = buffer ? tir_buffer_at(ir, buffer)->strides : (struct tir_span){0, 0};
+    bool lost = buffer && tir_any_var(ir, tir_buffer_at(ir, buffer)->elem_offset, is_unbound, &params);
     for (uint32_t k = strides.first; k < strides.first + strides.count; k++)
-      tir_walk_expr(ir, ir->operands.at[k], find_unbound, &u);
-    if (buffer && tir_buffer_at(ir, buffer)->elem_offset)
-      tir_walk_expr(ir, tir_buffer_at(ir, buffer)->elem_offset, find_unbound, &u);
-    if (u.var)
+      lost = lost || tir_any_var(ir, ir->operands.at[k], is_unbound, &params);
+    if (lost)
       return tir_refuse(ir, low->err, MS_LOWER_UNKNOWN_STRIDE, TIR_NONE,
                         "no argument binds the strides of %s, or where it begins; %s", tir_buffer_name(ir, buffer),
                         symbols);

@@ -174,7 +174,6 @@ struct site {
   tir_buffer buffer;
   tir_stmt common, scope;
   const struct lower_users *users;
-  bool pointed; /* the statement that is looked at uses its pointer */
 };
 
 static void add_site(struct site *site, tir_stmt s) {
@@ -213,11 +212,8 @@ static void find_views(struct site *site, tir_block block) {
   }
 }
 
-static bool find_pointer(void *data, tir_expr e) {
-  struct site *site = data;
-  const struct tir_expr_node *n = tir_at(site->ir, e);
-  site->pointed |= n->kind == TIR_DATA && n->ref == site->buffer;
-  return !site->pointed;
+static bool is_pointer(const struct tir *ir, const void *buffer, tir_expr e) {
+  return tir_at(ir, e)->kind == TIR_DATA && tir_at(ir, e)->ref == *(const tir_buffer *)buffer;
 }
 
 /* A statement that uses the buffer's pointer, a view's declaration too, may write it. */
@@ -225,9 +221,10 @@ static void find_pointers(struct site *site, tir_stmt s) {
   struct tir *ir = site->ir;
   tir_expr all[4];
   uint32_t count = tir_stmt_exprs(ir, s, all);
-  site->pointed = false;
-  for (uint32_t i = 0; i < count; i++) tir_walk_expr(ir, all[i], find_pointer, site);
-  if (!site->pointed) return;
+  bool pointed = false;
+  for (uint32_t i = 0; i < count; i++)
+    pointed = pointed || tir_any_node(ir, all[i], TIR_HAS_POINTER, is_pointer, &site->buffer);
+  if (!pointed) return;
   add_site(site, s);
   add_writer(site, tir_parent_block(ir, s));
 }
@@ -345,7 +342,7 @@ static tir_stmt first_use(const struct site *site, tir_stmt at) {
 
 static void place(struct lowering *low, tir_block scope, tir_buffer buffer, const struct lower_users *users) {
   struct tir *ir = low->ir;
-  struct site site = {ir, buffer, TIR_NONE, scope, users, false};
+  struct site site = {ir, buffer, TIR_NONE, scope, users};
   for (uint32_t u = users->first[buffer]; u; u = users->at[u].next) {
     tir_stmt s = users->at[u].s;
     assert(s == scope || tir_is_below(ir, s, scope));

@@ -192,25 +192,17 @@ static bool lanes_depend_on(const struct found *f, tir_stmt loop) {
   return each_uses(f, var_of(ir, loop));
 }
 
-struct sharing {
-  const struct found *f;
-  bool shares;
-};
-
-static bool find_shared(void *data, tir_expr e) {
-  struct sharing *s = data;
-  const struct tir_expr_node *n = tir_at(s->f->low->ir, e);
-  s->shares |= n->kind == TIR_LOAD || (n->kind == TIR_VAR && each_uses(s->f, n->ref));
-  return !s->shares;
+static bool is_of_each(const struct tir *ir, const void *context, tir_var v) {
+  (void)ir;
+  return each_uses(context, v);
 }
 
 /* Whether it is a condition of rows alone: what the lanes read is the same whether it holds or not. */
 static bool is_of_rows(const struct found *f, tir_stmt s) {
   const struct tir *ir = f->low->ir;
-  struct sharing sharing = {f, false};
   if (!tir_is(ir, s, TIR_IF)) return false;
-  tir_walk_expr(ir, tir_stmt_at(ir, s)->test.condition, find_shared, &sharing);
-  return !sharing.shares;
+  tir_expr condition = tir_stmt_at(ir, s)->test.condition;
+  return !(tir_at(ir, condition)->flags & TIR_HAS_LOAD) && !tir_any_var(ir, condition, is_of_each, f);
 }
 
 /* The outermost loop in whose iterations the sums of the lanes are the same; and how many rows share them, at least. */

@@ -377,26 +377,15 @@ static bool is_stored(const struct tir *ir, tir_stmt parent, tir_buffer buffer) 
   return false;
 }
 
-struct condition {
-  const struct tir *ir;
-  tir_stmt branch;
-  bool changes;
-};
-
-static bool find_stored(void *data, tir_expr e) {
-  struct condition *c = data;
-  const struct tir_expr_node *n = tir_at(c->ir, e);
-  if (n->kind == TIR_LOAD) c->changes |= is_stored(c->ir, c->branch, n->ref);
-  return !c->changes;
+static bool loads_stored(const struct tir *ir, const void *branch, tir_expr e) {
+  return tir_at(ir, e)->kind == TIR_LOAD && is_stored(ir, *(const tir_stmt *)branch, tir_at(ir, e)->ref);
 }
 
 /* Each statement of a branch computes the branch's mask: what it reads may change only with the last of them. */
 static bool changes_its_condition(const struct tir *ir, tir_stmt s) {
-  struct condition c = {ir, s, false};
   tir_stmt only = tir_stmt_at(ir, s)->first[TIR_BODY];
   if (tir_is(ir, only, TIR_STORE) && !tir_stmt_at(ir, only)->next) return false;
-  tir_walk_expr(ir, tir_stmt_at(ir, s)->test.condition, find_stored, &c);
-  return c.changes;
+  return tir_any_node(ir, tir_stmt_at(ir, s)->test.condition, TIR_HAS_LOAD, loads_stored, &s);
 }
 
 /* What all lanes agree on stays a branch; what they do not becomes a mask. */

@@ -36,24 +36,16 @@ static bool is_own(const struct tir_printer *p, const struct tir_buffer_node *b,
          p->ir->vars.at[n->ref].kind == TIR_VAR_PLAIN && occurrences(p->ir, b, n->ref) == 1;
 }
 
-struct undeclared {
-  const struct tir_printer *p;
-  bool found;
-};
-
-static bool find_undeclared(void *data, tir_expr e) {
-  struct undeclared *u = data;
-  const struct tir_expr_node *n = tir_at(u->p->ir, e);
-  if (n->kind == TIR_VAR && !tir_has_name(u->p, n->ref)) u->found = true;
-  return !u->found;
+static bool is_undeclared(const struct tir *ir, const void *context, tir_var v) {
+  (void)ir;
+  return !tir_has_name(context, v);
 }
 
 static void print_dimension(struct tir_printer *p, tir_expr e, bool quoted) {
-  struct undeclared u = {p, false};
+  bool undeclared = quoted && tir_any_var(p->ir, e, is_undeclared, p);
   size_t start = p->line.count;
-  if (quoted) tir_walk_expr(p->ir, e, find_undeclared, &u);
   tir_print_value(p, e);
-  if (!u.found) return;
+  if (!undeclared) return;
   struct tir_text value = {0};
   tir_put_n(&value, p->line.at + start, p->line.count - start);
   p->line.count = start;

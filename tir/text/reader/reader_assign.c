@@ -14,17 +14,13 @@ static bool read_buffer_named(struct tir_reader *r, struct tir_args *args, tir_s
   return true;
 }
 
-struct inner {
-  const struct tir *ir;
-  bool found;
-};
+static bool is_no_symbol(const struct tir *ir, const void *context, tir_var v) {
+  (void)context;
+  return tir_var_at(ir, v)->kind != TIR_VAR_PLAIN;
+}
 
-static bool find_inner(void *data, tir_expr e) {
-  struct inner *inner = data;
-  const struct tir_expr_node *n = tir_at(inner->ir, e);
-  if (n->kind == TIR_LOAD || n->kind == TIR_DATA) inner->found = true;
-  if (n->kind == TIR_VAR && inner->ir->vars.at[n->ref].kind != TIR_VAR_PLAIN) inner->found = true;
-  return !inner->found;
+static bool is_inner(const struct tir *ir, tir_expr e) {
+  return e && ((tir_at(ir, e)->flags & (TIR_HAS_LOAD | TIR_HAS_POINTER)) || tir_any_var(ir, e, is_no_symbol, NULL));
 }
 
 /* A block's buffers hold for all of its body: they are not made of what is only known inside it. */
@@ -32,13 +28,11 @@ static bool check_lifted(struct tir_reader *r, uint32_t token, tir_buffer buffer
   tir_stmt place = r->block ? r->block->block : r->ir->funcs.at[r->func].body;
   if (r->parent == place && !tir_stmt_at(r->ir, place)->first[TIR_BODY]) return true;
   const struct tir_buffer_node *b = tir_buffer_at(r->ir, buffer);
-  struct inner inner = {r->ir, false};
-  for (uint32_t i = 0; i < b->rank; i++) tir_walk_expr(r->ir, r->ir->operands.at[b->shape + i], find_inner, &inner);
+  bool inner = is_inner(r->ir, b->elem_offset) || is_inner(r->ir, b->data);
+  for (uint32_t i = 0; i < b->rank; i++) inner = inner || is_inner(r->ir, r->ir->operands.at[b->shape + i]);
   for (uint32_t i = 0; i < b->strides.count; i++)
-    tir_walk_expr(r->ir, r->ir->operands.at[b->strides.first + i], find_inner, &inner);
-  tir_walk_expr(r->ir, b->elem_offset, find_inner, &inner);
-  tir_walk_expr(r->ir, b->data, find_inner, &inner);
-  if (!inner.found) return true;
+    inner = inner || is_inner(r->ir, r->ir->operands.at[b->strides.first + i]);
+  if (!inner) return true;
   return tir_reader_fail(r, token, MS_TEXT_NAME, "this buffer is allocated before what its shape is made of");
 }
 

@@ -114,11 +114,6 @@ static bool add_reads(struct flight *f, tir_stmt product) {
 
 /* ---- What else the loop does ---- */
 
-struct search {
-  const struct flight *f;
-  bool found;
-};
-
 static bool is_sum(const struct flight *f, tir_buffer buffer) {
   for (uint32_t i = 0; i < f->accumulator_count; i++)
     if (tir_at(f->ir, f->accumulators[i])->ref == buffer) return true;
@@ -126,14 +121,11 @@ static bool is_sum(const struct flight *f, tir_buffer buffer) {
 }
 
 /* A pointer to what a block shares, or accumulators. */
-static bool find_pointer(void *data, tir_expr e) {
-  struct search *s = data;
-  const struct tir *ir = s->f->ir;
+static bool may_point(const struct tir *ir, const void *context, tir_expr e) {
   const struct tir_expr_node *n = tir_at(ir, e);
-  if (n->kind == TIR_DATA || n->kind == TIR_LOAD) s->found |= is_sum(s->f, n->ref);
-  if (n->kind == TIR_DATA) s->found |= tir_buffer_memory(ir, n->ref) == TIR_BLOCK_MEMORY;
-  if (n->kind == TIR_CALL && !strcmp(tir_text(ir, n->ref), "address_of")) s->found = true;
-  return !s->found;
+  if (n->kind == TIR_LOAD) return is_sum(context, n->ref);
+  if (n->kind == TIR_DATA) return is_sum(context, n->ref) || tir_buffer_memory(ir, n->ref) == TIR_BLOCK_MEMORY;
+  return n->kind == TIR_CALL && !strcmp(tir_text(ir, n->ref), "address_of");
 }
 
 /* What is written there, of the stage buffer of this number, is none of what the products of one iteration read, who
@@ -210,7 +202,6 @@ static bool is_tma_copy_apart(const struct flight *f, tir_stmt s, bool after) {
 static bool leaves_alone(const struct flight *f, tir_stmt top, bool after) {
   const struct tir *ir = f->ir;
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
-    struct search search = {f, false};
     tir_expr all[4];
     int kind = tir_stmt_at(ir, s)->kind;
     if (kind == TIR_ALLOC || kind == TIR_DECLARE) return false; /* memory that begins again in each iteration */
@@ -219,8 +210,9 @@ static bool leaves_alone(const struct flight *f, tir_stmt top, bool after) {
       continue;
     }
     uint32_t count = tir_stmt_exprs(ir, s, all);
-    for (uint32_t i = 0; i < count && !search.found; i++) tir_walk_expr(ir, all[i], find_pointer, &search);
-    if (search.found || (kind == TIR_STORE && !is_store_apart(f, s, after))) return false;
+    for (uint32_t i = 0; i < count; i++)
+      if (tir_any_node(ir, all[i], TIR_HAS_LOAD | TIR_HAS_POINTER | TIR_HAS_CALL, may_point, f)) return false;
+    if (kind == TIR_STORE && !is_store_apart(f, s, after)) return false;
   }
   return true;
 }

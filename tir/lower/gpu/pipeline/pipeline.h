@@ -40,7 +40,6 @@ struct pipeline {
   uint32_t arrivals;                          /* statements that are TMA bulk tensor copies */
   tir_buffer mbarriers;                       /* a ring of full ones, and one of empty ones where the plan frees */
   tir_stmt made;                              /* where one thread initializes them */
-  bool lets;                                  /* what a producer would copy depends on lets */
   tir_stmt producer;                          /* the attribute of what the producer does */
   tir_stmt axes[3];                           /* the loops of blocks, x first, where blocks are persistent */
   int64_t tiles;                              /* of all of them */

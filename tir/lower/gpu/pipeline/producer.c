@@ -43,14 +43,6 @@ static bool find_shape(const struct lower_threads *t, struct shape *out) {
 
 /* ---- With the pipeline ---- */
 
-static bool find_let(void *data, tir_expr e) {
-  struct pipeline *p = data;
-  const struct tir *ir = p->low->ir;
-  const struct tir_expr_node *n = tir_at(ir, e);
-  if (n->kind == TIR_VAR && tir_is_let(ir, n->ref)) p->lets = true;
-  return true;
-}
-
 /* NULL: the copies can be a warp group's of their own. */
 static const char *why_no_producer(struct pipeline *p) {
   struct tir *ir = p->low->ir;
@@ -64,11 +56,11 @@ static const char *why_no_producer(struct pipeline *p) {
   if (find_producer(ir, inside)) return "another loop of the kernel has one";
   if (!find_shape(&threads, &shape)) return "a warp group does not fill an axis of the block's threads";
   if (shape.threads + TIR_GROUP > most) return "the block would have too many threads";
-  tir_walk_expr(ir, p->min, find_let, p), tir_walk_expr(ir, p->extent, find_let, p);
+  bool lets = tir_uses_let(ir, p->min) || tir_uses_let(ir, p->extent);
   for (uint32_t i = 0; i < p->plan.count; i++)
     for (uint32_t d = 0; p->parts[i].bulk && d < p->parts[i].copy.rank; d++)
-      tir_walk_expr(ir, p->parts[i].copy.at[d], find_let, p);
-  return p->lets ? "what is copied depends on a value that is bound in the kernel" : NULL;
+      lets = lets || tir_uses_let(ir, p->parts[i].copy.at[d]);
+  return lets ? "what is copied depends on a value that is bound in the kernel" : NULL;
 }
 
 void pipeline_find_producer(struct pipeline *p) {
