@@ -45,14 +45,14 @@ static bool read_choice(const struct tir *ir, tir_expr x, struct choice *out) {
   return true;
 }
 
-struct search {
+struct choice_search {
   const struct tir *ir;
   bool *met; /* by expression */
   struct jit_choices found;
 };
 
 static bool look(void *data, tir_expr x) {
-  struct search *search = data;
+  struct choice_search *search = data;
   struct choice c;
   if (search->met[x]) return false;
   search->met[x] = true;
@@ -61,7 +61,7 @@ static bool look(void *data, tir_expr x) {
 }
 
 struct jit_choices jit_choices_of(const struct tir *ir, tir_func f) {
-  struct search search = {.ir = ir, .met = calloc(ir->exprs.count, sizeof *search.met)};
+  struct choice_search search = {.ir = ir, .met = calloc(ir->exprs.count, sizeof *search.met)};
   tir_stmt body = ir->funcs.at[f].body;
   assert(search.met);
   for (tir_stmt s = tir_next(ir, body, body); s; s = tir_next(ir, s, body)) {

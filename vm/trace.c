@@ -246,7 +246,7 @@ struct vm_value vm_list(struct vm_trace *trace, enum vm_value_kind kind, const s
 
 /* ---- Appending --------------------------------------------------------------------------------------------------- */
 
-struct check {
+struct value_check {
   struct vm_trace *trace;
   enum vm_kind kind;
   const struct vm_param *param;
@@ -254,7 +254,7 @@ struct check {
   ms_error *err;
 };
 
-static bool refuse_value(const struct check *c, const struct vm_value *v) {
+static bool refuse_value(const struct value_check *c, const struct vm_value *v) {
   char expected[80], got[80];
   vm_param_text(c->param, expected, sizeof expected);
   vm_print_value(c->trace->steps, v, got, sizeof got);
@@ -298,7 +298,7 @@ static bool check_keys(const struct vm_steps *s, const struct vm_value *map) {
 }
 
 /* A value of an annotation: integers drawn may stand anywhere in it. */
-static bool check_annotation(const struct check *c, const struct vm_value *v, int depth) {
+static bool check_annotation(const struct value_check *c, const struct vm_value *v, int depth) {
   const struct vm_steps *s = c->trace->steps;
   switch (v->kind) {
   case VM_BOOL:
@@ -318,7 +318,7 @@ static bool check_annotation(const struct check *c, const struct vm_value *v, in
 
 /* One value against the type, converted where the forms allow: 0 and 1 for booleans, an integer for a number, a text
  * for an index map. */
-static bool check_one(const struct check *c, struct vm_value *v) {
+static bool check_one(const struct value_check *c, struct vm_value *v) {
   const struct vm_steps *s = c->trace->steps;
   uint8_t want = c->param->type;
   if (v->kind == VM_REF) {
@@ -360,7 +360,7 @@ static bool is_list_of_blocks(const struct vm_steps *s, const struct vm_value *v
   return true;
 }
 
-static bool check_value(const struct check *c, struct vm_value *v) {
+static bool check_value(const struct value_check *c, struct vm_value *v) {
   if (c->param->optional && is_none(c->trace->steps, v)) return *v = vm_none(), true;
   if (c->param->type == VM_T_INT && !c->param->list && c->attribute && v->kind == VM_INT &&
       v->integer != (int32_t)v->integer)
@@ -390,7 +390,7 @@ struct vm_value vm_default_value(struct vm_trace *trace, const struct vm_param *
 }
 
 /* Takes the values of one column, inputs or attributes, into `to`; returns false when they do not fit. */
-static bool take_values(struct check *c, const struct vm_param *params, unsigned param_count,
+static bool take_values(struct value_check *c, const struct vm_param *params, unsigned param_count,
                         const struct vm_value *given, uint32_t count, uint32_t to, const char *what) {
   uint32_t at = 0;
   c->attribute = *what == 'a';
@@ -436,7 +436,7 @@ bool vm_append_inputs(struct vm_trace *trace, enum vm_kind kind, const struct vm
     s->values = tir_enlarge(s->values, &s->value_capacity, size + 1, sizeof *s->values);
   for (uint64_t v = i.values; v < size; v++) s->values[v] = vm_none();
   s->value_count = (uint32_t)size;
-  struct check c = {trace, kind, NULL, false, err};
+  struct value_check c = {trace, kind, NULL, false, err};
   if (!take_values(&c, sig->at, sig->inputs, inputs, input_count, i.values, "input") ||
       !take_values(&c, sig->at + sig->inputs, sig->attrs, attrs, attr_count, i.values + i.inputs, "attribute")) {
     vm_trace_rewind(trace, &mark);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct check {
+struct timing_check {
   const struct tir *ir;
   tir_func f;
   jit_entry entry;
@@ -20,7 +20,7 @@ struct check {
   uint32_t cores;
 };
 
-static bool run(struct check *c, uint32_t threads, uint64_t seed, struct tir_arguments *out, ms_error *err) {
+static bool run(struct timing_check *c, uint32_t threads, uint64_t seed, struct tir_arguments *out, ms_error *err) {
   assert(threads > 0);
   tir_copy_arguments(c->ir, c->f, c->inputs, out);
   jit_arguments(c->ir, c->f, out->args, c->pointers, c->scalars);
@@ -31,7 +31,7 @@ static bool run(struct check *c, uint32_t threads, uint64_t seed, struct tir_arg
 }
 
 /* To the bit; or as near as the order of a sum may take it, which compilers change where they cut a loop in vectors. */
-static bool is_same(const struct check *c, const struct tir_arguments *one, const struct tir_arguments *other,
+static bool is_same(const struct timing_check *c, const struct tir_arguments *one, const struct tir_arguments *other,
                     ms_error *err) {
   bool same = true;
   for (uint32_t i = 0; i < one->count && same; i++)
@@ -40,7 +40,7 @@ static bool is_same(const struct check *c, const struct tir_arguments *one, cons
          tir_same_arguments(c->ir, c->f, one, other, tir_tolerance(c->ir, c->f, tir_coarsest_epsilon(c->ir)), err);
 }
 
-static bool run_all(struct check *c, uint32_t runs, uint64_t seed, ms_error *err) {
+static bool run_all(struct timing_check *c, uint32_t runs, uint64_t seed, ms_error *err) {
   struct tir_arguments alone, other;
   uint32_t differing = 0;
   ms_error first = {0};
@@ -66,15 +66,15 @@ bool jit_check_timing(const struct jit_code *code, const struct tir *ir, tir_fun
   if (!jit_backend_of(&code->target)->load_perturbed) return true; /* it has no threads of the host's */
   struct jit_kernel *kernel = jit_load_perturbed(code, err);
   if (!kernel) return false;
-  struct check c = {.ir = ir,
-                    .f = f,
-                    .entry = jit_kernel_entry(kernel),
-                    .inputs = args,
-                    .stop = stop,
-                    .cores = (uint32_t)code->target.cores,
-                    .pointers = calloc(count, sizeof *c.pointers),
-                    .scalars = calloc(count, sizeof *c.scalars),
-                    .workspace = bytes ? aligned_alloc(64, (bytes + 63) & ~(size_t)63) : NULL};
+  struct timing_check c = {.ir = ir,
+                           .f = f,
+                           .entry = jit_kernel_entry(kernel),
+                           .inputs = args,
+                           .stop = stop,
+                           .cores = (uint32_t)code->target.cores,
+                           .pointers = calloc(count, sizeof *c.pointers),
+                           .scalars = calloc(count, sizeof *c.scalars),
+                           .workspace = bytes ? aligned_alloc(64, (bytes + 63) & ~(size_t)63) : NULL};
   if (!c.pointers || !c.scalars) abort();
   trap_install();
   jit_arguments(ir, f, args->args, c.pointers, c.scalars);

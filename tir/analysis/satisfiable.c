@@ -6,7 +6,7 @@
 
 enum { MOST_SEARCHED = 16, MOST_CORNERED = 4, MOST_CONSTANTS = 4096, MOST_PROOFS = 16 };
 
-struct search {
+struct assignment_search {
   struct tir *ir;
   tir_expr condition, given;
   tir_var vars[MOST_SEARCHED]; /* that the condition uses */
@@ -23,7 +23,7 @@ static tir_expr end_of(struct tir *ir, tir_var v, bool last) {
 }
 
 /* Bit i of `last`: variable i stands at its last value, else at its first. An end may name another of the variables. */
-static bool holds_at_corner(struct search *s, uint32_t last) {
+static bool holds_at_corner(struct assignment_search *s, uint32_t last) {
   struct tir *ir = s->ir;
   tir_expr condition = s->condition;
   for (uint32_t round = 0; round < s->count && tir_uses_any_var(ir, condition, s->vars, s->count); round++) {
@@ -37,7 +37,7 @@ static bool holds_at_corner(struct search *s, uint32_t last) {
   return !tir_uses_any_var(ir, condition, s->vars, s->count) && tir_prove_under(ir, s->given, condition);
 }
 
-static bool holds_at_ends(struct search *s) {
+static bool holds_at_ends(struct assignment_search *s) {
   if (holds_at_corner(s, 0) || holds_at_corner(s, (1u << s->count) - 1)) return true;
   for (uint32_t last = 1; s->count <= MOST_CORNERED && last + 1 < 1u << s->count; last++)
     if (holds_at_corner(s, last)) return true;
@@ -46,7 +46,7 @@ static bool holds_at_ends(struct search *s) {
 
 /* ---- Constants ---- */
 
-static struct tir_bounds evaluate(const struct search *s, tir_expr e) {
+static struct tir_bounds evaluate(const struct assignment_search *s, tir_expr e) {
   const struct tir_expr_node *n = tir_at(s->ir, e);
   struct tir_bounds known = tir_bounds_of(s->ir, e), found = known;
   if (known.lo == known.hi || !(n->flags & TIR_HAS_VAR)) return known;
@@ -71,7 +71,7 @@ static struct tir_bounds evaluate(const struct search *s, tir_expr e) {
 }
 
 /* What bounds leave open, proof may decide. */
-static bool is_proved(struct search *s) {
+static bool is_proved(struct assignment_search *s) {
   struct tir *ir = s->ir;
   if (s->proofs++ >= MOST_PROOFS) return false;
   for (uint32_t i = 0; i < s->count; i++)
@@ -82,7 +82,7 @@ static bool is_proved(struct search *s) {
 }
 
 /* Goes on with the next variable that has no value yet. */
-static bool holds_at_constants(struct search *s) {
+static bool holds_at_constants(struct assignment_search *s) {
   struct tir_bounds truth = evaluate(s, s->condition);
   if (truth.lo == 1 || truth.hi == 0) return truth.lo == 1;
   if (s->set == s->count) return is_proved(s);
@@ -98,7 +98,7 @@ static bool holds_at_constants(struct search *s) {
   return found;
 }
 
-static bool have_constant_domains(const struct search *s) {
+static bool have_constant_domains(const struct assignment_search *s) {
   for (uint32_t i = 0; i < s->count; i++) {
     const struct tir_var_node *v = &s->ir->vars.at[s->vars[i]];
     if (!v->min || !v->extent || !tir_is_int(s->ir, v->min) || !tir_is_int(s->ir, v->extent)) return false;
@@ -124,7 +124,7 @@ static bool add_size(const struct tir *ir, const void *context, tir_var v) {
 }
 
 /* The condition, and that the loops of these variables have an iteration, as far as that is not plain. */
-static tir_expr with_iterations(struct search *s, tir_expr condition, const tir_var *vars, uint32_t count) {
+static tir_expr with_iterations(struct assignment_search *s, tir_expr condition, const tir_var *vars, uint32_t count) {
   struct tir *ir = s->ir;
   struct sizes sizes = {ir, &s->given};
   for (uint32_t i = 0; i < count; i++) {
@@ -138,7 +138,7 @@ static tir_expr with_iterations(struct search *s, tir_expr condition, const tir_
 
 bool tir_is_satisfiable(struct tir *ir, tir_expr condition, tir_expr given, const tir_var *vars, uint32_t count) {
   MS_CHECK(vars || !count);
-  struct search s = {.ir = ir, .given = given};
+  struct assignment_search s = {.ir = ir, .given = given};
   s.condition = with_iterations(&s, condition, vars, count);
   if (!s.condition) return true;
   for (uint32_t i = 0; i < count; i++) {

@@ -36,7 +36,7 @@ static struct iter_sum sum_reversed(struct tir_iter_map *m, const struct iter_sp
 
 /* ---- Looking for the next split ---- */
 
-struct search {
+struct split_search {
   struct tir_iter_map *m;
   struct iter_split at[MOST_SPLITS];
   uint32_t count;
@@ -44,7 +44,7 @@ struct search {
   int first_unit; /* position of the first split of extent 1 */
 };
 
-static bool open_search(struct search *s, struct tir_iter_map *m, struct iter_sum sum) {
+static bool open_search(struct split_search *s, struct tir_iter_map *m, struct iter_sum sum) {
   MS_CHECK(sum.first + sum.count <= m->splits.count);
   if (sum.count > MOST_SPLITS) return false;
   s->m = m;
@@ -64,12 +64,12 @@ static int factors_of(const struct tir *ir, tir_expr e) {
 }
 
 enum { ANY_MARK = -1 };
-static bool is_open(const struct search *s, int i, int64_t mark) {
+static bool is_open(const struct split_search *s, int i, int64_t mark) {
   return !s->used[i] && (mark == ANY_MARK || s->at[i].mark == mark);
 }
 
 /* The split of the least scale among those not used, up to position `last`: by constant, else by number of factors. */
-static int find_base(const struct search *s, int64_t mark, int last) {
+static int find_base(const struct split_search *s, int64_t mark, int last) {
   const struct tir *ir = s->m->ir;
   int base = NOT_FOUND;
   int64_t least = 0;
@@ -95,7 +95,7 @@ static int find_base(const struct search *s, int64_t mark, int last) {
 }
 
 /* A split of just this scale; one of extent 1 first, since it does not change the scale. */
-static int find_scale(const struct search *s, tir_expr scale, int64_t mark, int last) {
+static int find_scale(const struct split_search *s, tir_expr scale, int64_t mark, int last) {
   int found = NOT_FOUND;
   for (int i = last; i >= 0; i--) {
     if (!is_open(s, i, mark) || !iter_same(s->m, s->at[i].scale, scale)) continue;
@@ -107,7 +107,7 @@ static int find_scale(const struct search *s, tir_expr scale, int64_t mark, int 
 }
 
 /* The split of the largest scale below `scale`. */
-static int find_smaller_scale(const struct search *s, tir_expr scale) {
+static int find_smaller_scale(const struct split_search *s, tir_expr scale) {
   int found = NOT_FOUND;
   for (int i = (int)s->count - 1; i >= 0; i--) {
     if (s->used[i]) continue;
@@ -124,7 +124,7 @@ static int find_smaller_scale(const struct search *s, tir_expr scale) {
 
 /* ---- Joining splits of one mark ---- */
 
-static uint32_t splits_of_mark(const struct search *s, uint32_t mark) {
+static uint32_t splits_of_mark(const struct split_search *s, uint32_t mark) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < s->count; i++) count += s->at[i].mark == mark;
   return count;
@@ -139,7 +139,7 @@ static void cut_to_mark(const struct tir_iter_map *m, struct iter_split *split) 
 
 /* (x // (c*s) % m) * s + x // c % s  is  x // c % (m*s): takes outer neighbours of split `at` in as long as they fit.
  */
-static struct iter_split join_from(struct search *s, int at, int last) {
+static struct iter_split join_from(struct split_search *s, int at, int last) {
   MS_CHECK(at >= 0 && at <= last);
   struct tir *ir = s->m->ir;
   struct iter_split joined = s->at[at];
@@ -155,7 +155,7 @@ static struct iter_split join_from(struct search *s, int at, int last) {
 }
 
 static bool join_neighbours(struct tir_iter_map *m, struct iter_sum *sum) {
-  struct search s;
+  struct split_search s;
   struct iter_split gathered[MOST_SPLITS];
   uint32_t count = 0;
   if (sum->count <= 1 || !open_search(&s, m, *sum)) return false;
@@ -249,7 +249,7 @@ bool iter_join(struct tir_iter_map *m, struct iter_sum *sum) {
 /* ---- Fusing ---- */
 
 struct fusion {
-  struct search s;
+  struct split_search s;
   tir_expr base_scale, expected, tail, extra_base;
   struct iter_split flat[MOST_SPLITS], grouped[MOST_SPLITS];
   uint32_t flat_count, grouped_count;
@@ -279,7 +279,7 @@ struct iter_fused *iter_find_fused(struct tir_iter_map *m, uint32_t mark) {
 
 /* Takes all splits of a constrained iterator, which stands in the sum times `scale`. */
 static bool take_constrained(struct fusion *f, const struct iter_sum *constraint, tir_expr scale) {
-  struct search *s = &f->s;
+  struct split_search *s = &f->s;
   struct tir *ir = s->m->ir;
   for (uint32_t i = constraint->count; i-- > 0;) {
     const struct iter_split *wanted = split_at(s->m, *constraint, i);

@@ -8,7 +8,7 @@
 
 enum { MOST_LOOPS = 64 };
 
-struct search {
+struct window_search {
   struct lower_windows *windows;
   tir_stmt site;
   bool known;
@@ -29,7 +29,7 @@ static struct tir_interval whole_dimension(struct tir *ir, tir_buffer buffer, ui
 
 /* What the statement uses, these ranges in terms of loops, is added to what all do. `whole`: dimensions, a bit each, of
  * which it may be all. */
-static void widen(struct tir *ir, struct search *search, tir_stmt s, const tir_expr *ranges, uint32_t rank,
+static void widen(struct tir *ir, struct window_search *search, tir_stmt s, const tir_expr *ranges, uint32_t rank,
                   uint32_t whole, bool writes) {
   struct lower_windows *w = search->windows;
   tir_var inner[MOST_LOOPS];
@@ -54,13 +54,13 @@ static void widen(struct tir *ir, struct search *search, tir_stmt s, const tir_e
   }
 }
 
-static bool is_left_out(const struct tir *ir, const struct search *search, tir_stmt s) {
+static bool is_left_out(const struct tir *ir, const struct window_search *search, tir_stmt s) {
   return search->first_read && tir_compare_position(ir, s, search->first_read) >= 0;
 }
 
 /* Where data decides what is read along a dimension, that may be all of it. */
 static void widen_by_access(struct tir *ir, void *data, tir_stmt s, const struct access *a, bool writes) {
-  struct search *search = data;
+  struct window_search *search = data;
   tir_expr ranges[2 * TIR_MOST_RANK];
   uint32_t whole = 0;
   if (a->buffer != search->windows->buffer || !search->known || (!writes && is_own_element(ir, s, a))) return;
@@ -76,7 +76,7 @@ static void widen_by_access(struct tir *ir, void *data, tir_stmt s, const struct
 }
 
 /* A block that matches a part of the buffer uses it by another name: by its regions, then. */
-static void widen_by_matches(struct tir *ir, struct search *search, tir_block block) {
+static void widen_by_matches(struct tir *ir, struct window_search *search, tir_block block) {
   const struct tir_block_record *r = tir_block_at(ir, block);
   tir_expr ranges[2 * TIR_MOST_RANK];
   bool matches = false;
@@ -93,7 +93,7 @@ static void widen_by_matches(struct tir *ir, struct search *search, tir_block bl
   }
 }
 
-static bool find_windows(struct tir *ir, struct search *search, tir_buffer buffer) {
+static bool find_windows(struct tir *ir, struct window_search *search, tir_buffer buffer) {
   struct lower_windows *w = search->windows;
   uint32_t rank = tir_buffer_at(ir, buffer)->rank;
   if (rank > TIR_MOST_RANK) return false;
@@ -107,19 +107,19 @@ static bool find_windows(struct tir *ir, struct search *search, tir_buffer buffe
 
 bool lower_find_windows(struct tir *ir, tir_stmt site, tir_buffer buffer, struct lower_windows *out) {
   assert(tir_is_buffer(ir, buffer));
-  struct search search = {.windows = out, .site = site, .known = true};
+  struct window_search search = {.windows = out, .site = site, .known = true};
   return find_windows(ir, &search, buffer);
 }
 
 static void note_read(struct tir *ir, void *data, tir_stmt s, const struct access *a, bool writes) {
-  struct search *search = data;
+  struct window_search *search = data;
   if (a->buffer != search->windows->buffer || writes || is_own_element(ir, s, a)) return;
   if (!search->first_read || tir_compare_position(ir, s, search->first_read) < 0) search->first_read = s;
 }
 
 bool lower_find_windows_before(struct tir *ir, tir_stmt site, tir_buffer buffer, struct lower_windows *out) {
   assert(tir_is_buffer(ir, buffer));
-  struct search search = {.windows = out, .site = site, .known = true};
+  struct window_search search = {.windows = out, .site = site, .known = true};
   out->buffer = buffer;
   lower_visit(ir, site, note_read, &search);
   return find_windows(ir, &search, buffer);

@@ -6,7 +6,7 @@
 #include "tir/arith/bounds.h"
 #include "tir/arith/linear.h"
 
-struct search {
+struct escape_search {
   struct tir *ir;
   struct tir_escape *out;
   bool found;
@@ -40,7 +40,7 @@ static void narrow(const struct tir *ir, tir_expr given, tir_expr index, struct 
   if (n.kind == TIR_EQ || less != left) b->lo = most_of(b->lo, tir_sat_add(other.lo, strict ? 1 : 0));
 }
 
-static void check_load(struct search *s, const struct tir_expr_node *load, tir_expr given) {
+static void check_load(struct escape_search *s, const struct tir_expr_node *load, tir_expr given) {
   struct tir *ir = s->ir;
   for (uint32_t d = 0; d < load->count && !s->found; d++) {
     tir_expr index = tir_operands(ir, load->operands)[d];
@@ -58,10 +58,10 @@ static void check_load(struct search *s, const struct tir_expr_node *load, tir_e
   }
 }
 
-static void check_value(struct search *s, tir_expr e, tir_expr given);
+static void check_value(struct escape_search *s, tir_expr e, tir_expr given);
 
 /* Where one of several conditions holds, the value is looked at under each of them. */
-static void check_under(struct search *s, tir_expr e, tir_expr given, tir_expr condition) {
+static void check_under(struct escape_search *s, tir_expr e, tir_expr given, tir_expr condition) {
   struct tir_expr_node n = {0};
   if (condition) n = *tir_at(s->ir, condition);
   if (n.kind != TIR_OR) return check_value(s, e, condition ? tir_and(s->ir, given, condition) : given);
@@ -72,7 +72,7 @@ static void check_under(struct search *s, tir_expr e, tir_expr given, tir_expr c
   check_under(s, e, given, n.b);
 }
 
-static void check_value(struct search *s, tir_expr e, tir_expr given) {
+static void check_value(struct escape_search *s, tir_expr e, tir_expr given) {
   if (e == TIR_NONE || s->found) return;
   struct tir_expr_node n = *tir_at(s->ir, e);
   if (n.kind == TIR_INT_IMM || n.kind == TIR_FLOAT_IMM) return;
@@ -102,7 +102,7 @@ bool tir_find_escape(struct tir *ir, tir_func f, struct tir_escape *out) {
   assert(tir_is_func(ir, f));
   tir_stmt body = ir->funcs.at[f].body;
   struct tir_mark mark = tir_mark(ir);
-  struct search s = {.ir = ir, .out = out};
+  struct escape_search s = {.ir = ir, .out = out};
   for (tir_stmt at = body; at && !s.found; at = tir_next(ir, at, body)) {
     struct tir_stmt_node n = *tir_stmt_at(ir, at);
     if (n.kind != TIR_STORE && n.kind != TIR_BIND) continue;

@@ -71,13 +71,13 @@ static bool keeps(struct tir *ir, const struct tir_transfer *t, const struct tir
   return same && t->runs_all(ir, t->context, tir_lowest_common_ancestor(ir, other, t->to));
 }
 
-struct check {
+struct order_check {
   const struct tir_transfer *transfer;
   ms_error *err;
 };
 
 static bool check_one(struct tir *ir, void *context, const struct tir_conflict *c) {
-  const struct check *check = context;
+  const struct order_check *check = context;
   if (keeps(ir, check->transfer, c)) return true;
   if (c->other.block == check->transfer->scope)
     return tir_refuse(
@@ -142,7 +142,7 @@ static bool check_declared(struct tir *ir, const struct tir_transfer *t, ms_erro
 
 bool tir_check_order(struct tir *ir, const struct tir_transfer *transfer, ms_error *err) {
   MS_CHECK(tir_is(ir, transfer->block, TIR_BLOCK) && tir_is(ir, transfer->scope, TIR_BLOCK));
-  struct check check = {transfer, err};
+  struct order_check check = {transfer, err};
   if (!check_declared(ir, transfer, err)) return false;
   return tir_each_undeclared_conflict(ir, transfer->block, transfer->scope,
                                       &(struct tir_conflict_visitor){check_one, &check});

@@ -422,13 +422,13 @@ static void share_out(struct rows *r, tir_stmt loop) {
 }
 
 /* The loop of rows of what is touched in s; TIR_NONE: it touches nothing that lanes hold. */
-struct search {
+struct row_search {
   struct rows *rows;
   tir_stmt found;
 };
 
 static void see_row(struct tir *ir, void *data, tir_stmt s, const struct access *a, bool writes) {
-  struct search *search = data;
+  struct row_search *search = data;
   struct place p;
   (void)writes;
   if (!search->found && is_held(ir, a->buffer) && find_place(search->rows, s, a, &p)) search->found = p.row_loop;
@@ -466,7 +466,7 @@ bool lower_rows(struct lowering *low) {
   lower_visit(ir, low->body, see_access, &r);
   if (r.any && !r.lost) {
     for (tir_stmt s = low->body, next; s; s = next) {
-      struct search search = {&r, TIR_NONE};
+      struct row_search search = {&r, TIR_NONE};
       next = tir_next(ir, s, low->body);
       if (!tir_is(ir, s, TIR_STORE)) continue;
       lower_visit(ir, s, see_row, &search);

@@ -6,13 +6,13 @@
 
 /* ---- Uses ---- */
 
-struct search {
+struct use_search {
   struct pipeline *p;
   uint32_t part;
 };
 
 static bool find_use(void *data, tir_expr e) {
-  struct search *s = data;
+  struct use_search *s = data;
   const struct tir *ir = s->p->low->ir;
   const struct tir_expr_node *n = tir_at(ir, e);
   const tir_expr *args = tir_operands(ir, n->operands);
@@ -32,7 +32,7 @@ void pipeline_find_uses(struct pipeline *p) {
   const struct tir *ir = p->low->ir;
   assert(ir->buffers.count <= p->buffers);
   for (uint32_t i = 0; i < p->plan.count; i++) {
-    struct search search = {p, i};
+    struct use_search search = {p, i};
     for (tir_stmt s = p->parts[i].stmt; s; s = tir_next(ir, s, p->parts[i].stmt)) {
       tir_expr all[4];
       const struct tir_stmt_node *n = tir_stmt_at(ir, s);
