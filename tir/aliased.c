@@ -8,24 +8,16 @@ bool tir_is_view(const struct tir *ir, tir_buffer buffer) {
   return tir_buffer_at(ir, buffer)->data && !tir_is_placed(ir, buffer);
 }
 
-struct source {
-  const struct tir *ir;
-  tir_buffer found;
-};
-
-static bool find_source(void *data, tir_expr e) {
-  struct source *s = data;
-  const struct tir_expr_node *n = tir_at(s->ir, e);
-  if (n->kind == TIR_LOAD || n->kind == TIR_DATA) s->found = n->ref;
-  return !s->found;
+/* What a pointer is of comes before where it points to, which may be loaded. */
+static bool is_source(const struct tir *ir, const void *context, tir_expr e) {
+  (void)context;
+  return tir_at(ir, e)->kind == TIR_LOAD || tir_at(ir, e)->kind == TIR_DATA;
 }
 
 tir_buffer tir_viewed_memory(const struct tir *ir, tir_buffer buffer) {
-  struct source s = {ir, TIR_NONE};
   while (buffer && tir_is_view(ir, buffer)) {
-    s.found = TIR_NONE;
-    tir_walk_expr(ir, tir_buffer_at(ir, buffer)->data, find_source, &s);
-    buffer = s.found;
+    tir_expr source = tir_find_node(ir, tir_buffer_at(ir, buffer)->data, 0, is_source, NULL);
+    buffer = source ? tir_at(ir, source)->ref : TIR_NONE;
   }
   return buffer;
 }
