@@ -248,33 +248,23 @@ static tir_stmt find_outside(const struct tir *ir, tir_stmt store, tir_expr cond
   return times >= LEAST_OUTSIDE ? place : TIR_NONE;
 }
 
-struct steady {
-  const struct zeros *z;
-  bool no;
-};
-
-static bool find_unsteady(void *data, tir_expr e) {
-  struct steady *s = data;
-  const struct tir *ir = s->z->ir;
+static bool is_unsteady(const struct tir *ir, const void *context, tir_expr e) {
+  const struct zeros *z = context;
   const struct tir_expr_node *n = tir_at(ir, e);
-  if (n->kind != TIR_LOAD) return !s->no;
-  const struct tir_buffer_node *b = tir_buffer_at(ir, n->ref);
-  s->no |= s->z->changes[n->ref];
-  for (uint32_t d = 0; d < n->count; d++) {
-    const struct tir_expr_node *index = tir_at(ir, tir_operands(ir, n->operands)[d]);
-    const struct tir_expr_node *extent = tir_at(ir, tir_operands(ir, b->shape)[d]);
-    s->no |= index->kind != TIR_INT_IMM || index->imm != 0 || extent->kind != TIR_INT_IMM || extent->imm < 1;
+  if (n->kind != TIR_LOAD) return false;
+  bool unsteady = z->changes[n->ref];
+  for (uint32_t d = 0; d < n->count && !unsteady; d++) {
+    const struct tir_expr_node *extent = tir_at(ir, tir_operands(ir, tir_buffer_at(ir, n->ref)->shape)[d]);
+    unsteady = !tir_is_const(ir, tir_operands(ir, n->operands)[d], 0) || extent->kind != TIR_INT_IMM || extent->imm < 1;
   }
-  return false;
+  return unsteady;
 }
 
 /* Whether all that it loads is what it was when the function began, and it may be computed anywhere: of first elements,
  * which are there, and dividing by none that may be 0. */
 static bool is_steady(const struct zeros *z, tir_expr e) {
-  struct steady s = {z, false};
   if (!(tir_at(z->ir, e)->flags & TIR_HAS_LOAD)) return true;
-  tir_walk_expr(z->ir, e, find_unsteady, &s);
-  return !s.no && !tir_may_divide_by_zero(z->ir, e);
+  return !tir_any_node(z->ir, e, TIR_HAS_LOAD, is_unsteady, z) && !tir_may_divide_by_zero(z->ir, e);
 }
 
 /* Puts the condition where it is seldom asked. comparison: what says the same in the stored value, or TIR_NONE. */
