@@ -43,7 +43,10 @@ void jit_target_text(const struct jit_target *target, char *out, size_t size) {
 }
 
 bool jit_target_reference(const struct jit_target *target, struct jit_target *out, ms_error *err) {
-  return jit_backend_of(target)->reference(target, out, err);
+  const char *text = jit_backend_of(target)->reference;
+  if (text) return jit_target_parse(text, out, err);
+  *out = *target;
+  return true;
 }
 
 uint32_t jit_target_numbers(const struct jit_target *target, struct jit_number out[JIT_MOST_NUMBERS]) {
@@ -58,11 +61,25 @@ struct tir_lower_options jit_lower_options(const struct jit_target *target) {
   return jit_backend_of(target)->lower(target);
 }
 
-/* ---- Kernels ---- */
+/* ---- Code and kernels ---- */
+
+char *jit_emit_c(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
+                 const struct jit_options *options, struct c_kernels *kernels, ms_error *err) {
+  return emit_c_source(jit_backend_of(target)->dialect, ir, f, name, NULL, target, options, kernels, err);
+}
 
 bool jit_code_assemble(struct jit_code *code, ms_error *err) {
   const struct jit_backend *backend = jit_backend_of(&code->target);
   return !backend->assemble || backend->assemble(code, err);
+}
+
+void jit_code_free(struct jit_code *code) {
+  if (!code) return;
+  const struct jit_backend *backend = jit_backend_of(&code->target);
+  free(code->object);
+  free(code->kernels.at);
+  if (backend->forget) backend->forget(code);
+  free(code);
 }
 
 struct jit_kernel *jit_load_on(const struct jit_code *code, struct jit_device *device, bool perturbed, ms_error *err) {
@@ -111,19 +128,4 @@ void jit_running_turn(void *data, bool begins, struct jit_conditions *out) {
 double jit_sample(void *data, uint32_t calls) {
   const struct jit_running *r = data;
   return r->kernel->backend->sample(r->kernel, r->args, r->workspace, calls, r->stop, r->err);
-}
-
-const char *jit_unknown_variable(const struct tir *ir, tir_func f, tir_var v, char out[JIT_UNKNOWN_TEXT]) {
-  assert(tir_is_func(ir, f) && v < ir->vars.count);
-  struct tir_symbol_use uses[64];
-  uint32_t count = tir_symbolic_variables(ir, f, uses, 64);
-  for (uint32_t i = 0; i < count; i++) {
-    if (uses[i].var != v) continue;
-    tir_symbolic_text(ir, f, out, JIT_UNKNOWN_TEXT);
-    return out;
-  }
-  char name[100];
-  tir_name_render(ir, tir_var_at(ir, v)->name, name, sizeof name);
-  snprintf(out, JIT_UNKNOWN_TEXT, "variable %s is used outside its scope", name);
-  return out;
 }

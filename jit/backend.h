@@ -71,6 +71,17 @@ struct jit_kernel {
   void *pack_loaded; /* the same of what packs constants, where that is no code of this process; NULL: nothing does */
 };
 
+/* A function that is exported. */
+struct jit_exported {
+  const struct tir *ir, *lowered; /* as it was given; for the target, what is left of it where constants are packed */
+  tir_func f;
+  const char *name;
+  const struct jit_beside *beside; /* NULL, or what packs them */
+  const struct tir_packing *cut;   /* count 0: nothing is packed */
+  const struct jit_target *target; /* narrowed to the form */
+  const struct jit_options *options;
+};
+
 struct jit_backend {
   const char *kind; /* of its targets, and the first word of their texts */
 
@@ -79,8 +90,8 @@ struct jit_backend {
   void (*text)(const struct jit_target *target, char *out, size_t size);
   uint32_t (*numbers)(const struct jit_target *target, struct jit_number out[JIT_MOST_NUMBERS]);
   bool (*runs_here)(const struct jit_target *target, ms_error *err);
-  /* The target whose code says what functions compute that kernels are compared with. */
-  bool (*reference)(const struct jit_target *target, struct jit_target *out, ms_error *err);
+  /* The text of the target whose code says what functions compute that kernels are compared with; NULL: itself. */
+  const char *reference;
 
   /* Code. */
   /* NULL, or: opens what compiling takes, which each process that is forked later need not; it starts no thread. */
@@ -94,8 +105,9 @@ struct jit_backend {
   void (*forget)(struct jit_code *code); /* NULL, or: frees what `compile` left in code->launched */
   const struct c_dialect *dialect;
   const char *const *forms; /* suffixes of files that `export` writes; the last is NULL */
-  bool (*export)(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
-                 const char *name, const char *form, const char *path, ms_error *err);
+  /* NULL, or: takes from a target what a form has no words for, before functions are lowered for it. */
+  void (*narrow)(struct jit_target *target, const char *form);
+  bool (*export)(const struct jit_exported *x, const char *form, const char *path, ms_error *err);
 
   /* Devices and kernels. */
   uint32_t (*count)(const struct jit_target *target); /* of devices that run its code alike */
@@ -144,6 +156,16 @@ const char *jit_why_not_real(const struct tir *ir, tir_func f);
 
 const struct jit_backend *jit_backend_of(const struct jit_target *target);
 
+/* The function in two where its constants are packed ahead for such a target; tir_packing_free. */
+bool jit_split(const struct tir *ir, tir_func f, const struct jit_target *target, struct tir_packing *cut,
+               ms_error *err);
+/* A copy of the module with function f lowered for the target, of what jit_split leaves of it, and of what packs its
+ * constants; on a device, a thread packs an element. notes: NULL, or gets what the lowering says of loops. *pack: NULL,
+ * where nothing is packed. NULL: err is filled. Both are the caller's. */
+struct tir *jit_lowered_parts(const struct tir *ir, tir_func f, const struct tir_packing *cut,
+                              const struct jit_target *target, const struct jit_options *options,
+                              struct jit_clock *clock, struct jit_notes *notes, struct tir **pack, ms_error *err);
+
 /* The rows. */
 extern const struct jit_backend llvm_backend, cuda_backend;
 extern const struct jit_memory host_memory;
@@ -164,9 +186,5 @@ jit_turn jit_running_turn; /* of the same; where that is the host's, out->clock 
 /* Whether a loop or a while stores to places that come back in later iterations, and more than once in one of them:
  * LLVM's vectorizer must not have it. */
 bool jit_stores_come_back(const struct tir *ir, tir_stmt loop);
-
-/* The message about a variable that no code gives a value: in most cases a parameter's extent. */
-enum { JIT_UNKNOWN_TEXT = 1000 };
-const char *jit_unknown_variable(const struct tir *ir, tir_func f, tir_var v, char out[JIT_UNKNOWN_TEXT]);
 
 #endif

@@ -36,12 +36,6 @@ bool jit_goes_on(const volatile int *stop, ms_error *err) {
   return !stop || !*stop || ms_fail(err, MS_RUN_STOPPED, "the run was stopped");
 }
 
-bool jit_passed(int32_t status, ms_error *err) {
-  if (status == JIT_STATUS_NO_TILES)
-    return ms_fail(err, MS_NO_TILES, "the system refuses this process AMX's tiles (arch_prctl ARCH_REQ_XCOMP_PERM)");
-  return !status || ms_fail(err, MS_ASSERTION, "an assertion of the function failed (status %d)", (int)status);
-}
-
 static const struct jit_memory *memory_of(const struct jit_call *call) { return call->kernel->backend->memory; }
 
 /* Buffers of the host are the kernel's where it runs in place; elsewhere they have others. */

@@ -3,27 +3,7 @@
 #include "jit/c/emit_c.h"
 #include "symbols.h"
 
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
-
-/* ---- Files: written beside their place and moved there, so that a failure leaves what was ---- */
-
-bool jit_write_file(const char *path, const void *bytes, size_t size, ms_error *err) {
-  assert(path && (bytes || !size));
-  char temporary[4200];
-  if (snprintf(temporary, sizeof temporary, "%s.%ld.part", path, (long)getpid()) >= (int)sizeof temporary)
-    return ms_fail(err, MS_IO, "%s: the path is too long", path);
-  int kept = jit_temporary(temporary);
-  FILE *file = fopen(temporary, "wb");
-  bool ok = file && fwrite(bytes, 1, size, file) == size;
-  if (file && fclose(file) != 0) ok = false;
-  ok = ok && rename(temporary, path) == 0;
-  int reason = errno;
-  if (!ok) unlink(temporary);
-  jit_temporary_end(kept);
-  return ok || ms_fail(err, MS_IO, "%s: %s", path, strerror(reason));
-}
 
 /* ---- The exported name ---- */
 
@@ -93,5 +73,18 @@ bool jit_export(const struct tir *ir, tir_func f, const struct jit_target *targe
   const char *wanted = options ? options->export_name : NULL;
   const struct jit_options own = jit_options_for(ir, f, options);
   if (!check_form(suffix, target, path, err) || !jit_exported_name(ir, f, wanted, path, name, NULL, err)) return false;
-  return jit_backend_of(target)->export(ir, f, target, &own, name, suffix, path, err);
+  struct jit_target narrow = *target;
+  struct tir_packing cut;
+  if (jit_backend_of(target)->narrow) jit_backend_of(target)->narrow(&narrow, suffix);
+  if (!jit_split(ir, f, target, &cut, err)) return false;
+  char pack_name[JIT_PACK_NAME];
+  struct tir *pack, *lowered = jit_lowered_parts(ir, f, &cut, &narrow, &own, NULL, NULL, &pack, err);
+  jit_pack_name(name, pack_name);
+  const struct jit_beside beside = {pack, f, pack_name};
+  const struct jit_exported x = {ir, lowered, f, name, pack ? &beside : NULL, &cut, &narrow, &own};
+  bool ok = lowered && jit_backend_of(target)->export(&x, suffix, path, err);
+  if (lowered) tir_free(lowered);
+  if (pack) tir_free(pack);
+  tir_packing_free(&cut);
+  return ok;
 }

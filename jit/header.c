@@ -84,13 +84,10 @@ static void describe_parameter(FILE *out, const struct tir *ir, const struct tir
 
 /* ---- What all headers have ---- */
 
-void header_begin(struct header *h, const struct tir *ir, tir_func f, const char *name,
-                  const struct jit_target *target) {
-  char target_text[JIT_TARGET_TEXT];
+void header_begin(struct header *h, const struct tir *ir, tir_func f, const char *name, const char *target) {
   struct tir_span params = ir->funcs.at[f].params;
   if (!(h->out = open_memstream(&h->text, &h->size))) abort();
-  jit_target_text(target, target_text, sizeof target_text);
-  fprintf(h->out, "/* %s, made by msched for %s.\n", name, target_text);
+  fprintf(h->out, "/* %s, made by msched for %s.\n", name, target);
   h->names = header_parameters(ir, params, name);
   for (uint32_t i = 0; i < params.count; i++)
     describe_parameter(h->out, ir, &ir->params.at[params.first + i], h->names[i]);
@@ -164,8 +161,8 @@ void header_describe_packing(FILE *out, const struct tir_packing *cut, tir_func 
   fprintf(out, ". %s_pack%s does it, once: what it leaves is good for all runs.\n", name, ending);
 }
 
-char *header_of_function(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
-                         uint64_t workspace, const struct tir_packing *cut, uint64_t pack_workspace) {
+char *header_of_function(const struct tir *ir, tir_func f, const char *name, const char *target, uint64_t workspace,
+                         const struct tir_packing *cut, uint64_t pack_workspace) {
   struct header h;
   bool packs = cut && cut->count;
   const struct tir *whole = packs ? cut->kernel : ir;

@@ -1,4 +1,4 @@
-/* C headers of what is exported. Internal to jit. */
+/* C headers of what is exported; target: its text. Internal to jit. */
 #ifndef MSCHED_JIT_HEADER_H
 #define MSCHED_JIT_HEADER_H
 
@@ -12,8 +12,8 @@ void header_describe_packing(FILE *out, const struct tir_packing *cut, tir_func 
                              const char *ending);
 /* The header of a function for CPUs, or of what cut->count > 0 leaves of it, with what packs its constants, which works
  * in so many bytes; the caller's to free(). */
-char *header_of_function(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
-                         uint64_t workspace, const struct tir_packing *cut, uint64_t pack_workspace);
+char *header_of_function(const struct tir *ir, tir_func f, const char *name, const char *target, uint64_t workspace,
+                         const struct tir_packing *cut, uint64_t pack_workspace);
 
 /* A header being written: its comment names the parameters and stays open, to be ended before what is declared. */
 struct header {
@@ -22,8 +22,7 @@ struct header {
   size_t size;
   char (*names)[HEADER_NAME];
 };
-void header_begin(struct header *h, const struct tir *ir, tir_func f, const char *name,
-                  const struct jit_target *target);
+void header_begin(struct header *h, const struct tir *ir, tir_func f, const char *name, const char *target);
 void header_declare(struct header *h, const char *name);
 char *header_end(struct header *h); /* its text, the caller's to free() */
 

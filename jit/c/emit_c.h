@@ -107,15 +107,17 @@ struct jit_beside {
   const char *name;
 };
 
-/* Writes function f as source of a function `name`, in the dialect of the target: int32_t name(void **args, void
- * *workspace), or kernels and what launches them. Text: the caller's to free(). NULL: err is filled.
+/* Writes function f as source of a function `name`, in a dialect: int32_t name(void **args, void *workspace), or
+ * kernels and what launches them. Text: the caller's to free(). NULL: err is filled.
+ *   beside   NULL, or another function, written in front of it
  *   kernels  NULL, or empty: what each asks for is added; `at` is the caller's to free() */
+char *emit_c_source(const struct c_dialect *dialect, const struct tir *ir, tir_func f, const char *name,
+                    const struct jit_beside *beside, const struct jit_target *target, const struct jit_options *options,
+                    struct c_kernels *kernels, ms_error *err);
+
+/* Writes a lowered function as source in the dialect of its target, as emit_c_source does (jit/backend.c). */
 char *jit_emit_c(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
                  const struct jit_options *options, struct c_kernels *kernels, ms_error *err);
-/* The same with another function beside it, unless that is NULL. */
-char *jit_emit_c_with(const struct tir *ir, tir_func f, const char *name, const struct jit_beside *beside,
-                      const struct jit_target *target, const struct jit_options *options, struct c_kernels *kernels,
-                      ms_error *err);
 
 void emit_c_refuse(struct emit_c *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

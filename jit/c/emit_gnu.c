@@ -1,5 +1,6 @@
 /* The dialect of gcc and clang: C11 with GNU vectors, and a function as machine code has it. */
 #include "emit_c.h"
+#include "jit/llvm/machine.h"
 
 #include <string.h>
 
@@ -102,7 +103,7 @@ static void write_entry(struct emit_c *e) {
 
 static void write_head(const struct emit_c *e, FILE *out) {
   char target[JIT_TARGET_TEXT];
-  jit_target_text(e->target, target, sizeof target);
+  llvm_text(e->target, target, sizeof target);
   fprintf(out,
           "/* %s, made by msched for %s.\n"
           " * Compile with gcc or clang: cc -O3 -march=native -fopenmp -c; link with -fopenmp -lm. Without -fopenmp it "

@@ -1,6 +1,6 @@
 /* Indices in C source: scalar integers, as wide as the function needs. */
 #include "emit_c.h"
-#include "jit/backend.h"
+#include "jit/unknown.h"
 
 const char *emit_c_operator(enum tir_kind kind) {
   switch (kind) {

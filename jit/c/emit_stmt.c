@@ -281,11 +281,11 @@ static void emit_function(struct emit_c *e, const struct tir *ir, tir_func f, co
   e->shared = NULL, e->shared_capacity = 0;
 }
 
-char *jit_emit_c_with(const struct tir *ir, tir_func f, const char *name, const struct jit_beside *beside,
-                      const struct jit_target *target, const struct jit_options *options, struct c_kernels *kernels,
-                      ms_error *err) {
-  assert(tir_is_func(ir, f) && name && target);
-  struct emit_c e = {.dialect = jit_backend_of(target)->dialect,
+char *emit_c_source(const struct c_dialect *dialect, const struct tir *ir, tir_func f, const char *name,
+                    const struct jit_beside *beside, const struct jit_target *target, const struct jit_options *options,
+                    struct c_kernels *kernels, ms_error *err) {
+  assert(dialect && tir_is_func(ir, f) && name && target);
+  struct emit_c e = {.dialect = dialect,
                      .index_bits = 64,
                      .target = target,
                      .fast_math = !(options && options->no_fast_math),
@@ -310,9 +310,4 @@ char *jit_emit_c_with(const struct tir *ir, tir_func f, const char *name, const 
   free(functions);
   free(text);
   return all;
-}
-
-char *jit_emit_c(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
-                 const struct jit_options *options, struct c_kernels *kernels, ms_error *err) {
-  return jit_emit_c_with(ir, f, name, NULL, target, options, kernels, err);
 }

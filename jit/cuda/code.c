@@ -2,6 +2,7 @@
 #include "cuda.h"
 #include "jit/c/emit_c.h"
 #include "jit/header.h"
+#include "jit/host/file.h"
 #include "launch.h"
 #include "launcher.h"
 #include "nvrtc.h"
@@ -42,7 +43,7 @@ static void leave_own(struct c_kernels *kernels) {
 /* The object is the source of its kernels. */
 static bool compile(const struct tir *lowered, tir_func f, const struct jit_beside *beside,
                     const struct jit_options *options, struct jit_clock *clock, struct jit_code *code, ms_error *err) {
-  char *text = jit_emit_c_with(lowered, f, code->name, beside, &code->target, options, &code->kernels, err);
+  char *text = emit_c_source(&emit_c_cuda, lowered, f, code->name, beside, &code->target, options, &code->kernels, err);
   if (!text) return false;
   jit_code_set_object(code, text, strlen(text));
   jit_clock_pass(clock, "emit");
@@ -127,24 +128,16 @@ static bool write_assembled(const char *source, struct c_kernels *kernels, const
   return ok;
 }
 
-/* A function that is exported: lowered, with what packs its constants, or NULL. */
-struct exported {
-  const struct tir *lowered;
-  tir_func f;
-  const char *name;
-  const struct jit_beside *beside;
-  const struct tir_packing *cut;
-  const struct jit_target *target;
-  const struct jit_options *options;
-};
-
-static char *launchers_text(const struct exported *x, const struct plans *plans, const char *form, const char *header) {
+static char *launchers_text(const struct jit_exported *x, const struct plans *plans, const char *form,
+                            const char *header) {
   const struct jit_beside *b = x->beside;
   bool is_header = !strcmp(form, ".h");
-  char *texts[2] = {is_header ? launcher_header(x->lowered, x->f, x->name, x->target, &plans->kernel, x->cut)
+  char target[JIT_TARGET_TEXT];
+  cuda_text(x->target, target, sizeof target);
+  char *texts[2] = {is_header ? launcher_header(x->lowered, x->f, x->name, target, &plans->kernel, x->cut)
                               : launcher_source(x->lowered, x->f, x->name, x->target, &plans->kernel, header),
                     !b          ? NULL
-                    : is_header ? launcher_header(b->lowered, b->f, b->name, x->target, &plans->pack, NULL)
+                    : is_header ? launcher_header(b->lowered, b->f, b->name, target, &plans->pack, NULL)
                                 : launcher_source(b->lowered, b->f, b->name, x->target, &plans->pack, header)};
   if (!b) return texts[0];
   char *both = malloc(strlen(texts[0]) + strlen(texts[1]) + 2);
@@ -156,7 +149,7 @@ static char *launchers_text(const struct exported *x, const struct plans *plans,
 }
 
 /* C that launches them, or its header; the header's file has the source's name. */
-static bool write_launcher(const struct exported *x, const struct c_kernels *kernels, const char *form,
+static bool write_launcher(const struct jit_exported *x, const struct c_kernels *kernels, const char *form,
                            const char *path, ms_error *err) {
   struct plans plans;
   const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
@@ -172,9 +165,10 @@ static bool write_launcher(const struct exported *x, const struct c_kernels *ker
   return ok;
 }
 
-static bool write_kernels(const struct exported *x, const char *form, const char *path, ms_error *err) {
+static bool export(const struct jit_exported *x, const char *form, const char *path, ms_error *err) {
   struct c_kernels kernels = {0};
-  char *source = jit_emit_c_with(x->lowered, x->f, x->name, x->beside, x->target, x->options, &kernels, err);
+  char *source =
+      emit_c_source(&emit_c_cuda, x->lowered, x->f, x->name, x->beside, x->target, x->options, &kernels, err);
   bool ok = source != NULL;
   if (ok && !strcmp(form, ".cu"))
     ok = jit_write_file(path, source, strlen(source), err);
@@ -187,28 +181,6 @@ static bool write_kernels(const struct exported *x, const char *form, const char
   return ok;
 }
 
-static bool export(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
-                   const char *name, const char *form, const char *path, ms_error *err) {
-  struct tir_packing cut;
-  char pack_name[JIT_PACK_NAME];
-  if (!jit_split(ir, f, target, &cut, err)) return false;
-  struct tir *pack, *lowered = jit_lowered_parts(ir, f, &cut, target, options, NULL, NULL, &pack, err);
-  jit_pack_name(name, pack_name);
-  const struct jit_beside beside = {pack, f, pack_name};
-  const struct exported x = {lowered, f, name, pack ? &beside : NULL, &cut, target, options};
-  bool ok = lowered && write_kernels(&x, form, path, err);
-  if (lowered) tir_free(lowered);
-  if (pack) tir_free(pack);
-  tir_packing_free(&cut);
-  return ok;
-}
-
-/* What kernels compute is said by this machine's processor. */
-static bool refer_to_host(const struct jit_target *target, struct jit_target *out, ms_error *err) {
-  (void)target;
-  return jit_target_parse("native", out, err);
-}
-
 static const char *const forms[] = {".cu", ".ptx", ".cubin", ".h", ".c", NULL};
 
 const struct jit_backend cuda_backend = {.kind = "cuda",
@@ -216,7 +188,7 @@ const struct jit_backend cuda_backend = {.kind = "cuda",
                                          .text = cuda_text,
                                          .numbers = cuda_numbers,
                                          .runs_here = cuda_runs_here,
-                                         .reference = refer_to_host,
+                                         .reference = "native", /* this machine's processor */
                                          .lower = cuda_lower,
                                          .packs = true,
                                          .compile = compile,

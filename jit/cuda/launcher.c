@@ -17,7 +17,7 @@ static void print_signature(FILE *out, const struct tir *ir, tir_func f, const c
   fputs("uint64_t workspace, void *stream)", out);
 }
 
-char *launcher_header(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
+char *launcher_header(const struct tir *ir, tir_func f, const char *name, const char *target,
                       const struct cuda_plan *plan, const struct tir_packing *cut) {
   struct header h;
   header_begin(&h, ir, f, name, target);

@@ -5,8 +5,9 @@
 #include "launch.h"
 
 /* NAME_load, NAME_launch and NAME_unload of a function whose kernels the plan launches: their declarations, and their
- * source, which includes the file `header`. cut: NULL, or how constants are packed for it. The caller's to free(). */
-char *launcher_header(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
+ * source, which includes the file `header`. target: in the header, its text. cut: NULL, or how constants are packed for
+ * it. The caller's to free(). */
+char *launcher_header(const struct tir *ir, tir_func f, const char *name, const char *target,
                       const struct cuda_plan *plan, const struct tir_packing *cut);
 char *launcher_source(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
                       const struct cuda_plan *plan, const char *header);

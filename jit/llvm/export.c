@@ -3,6 +3,7 @@
 #include "jit/backend.h"
 #include "jit/c/emit_c.h"
 #include "jit/header.h"
+#include "jit/host/file.h"
 #include "jit/host/process.h"
 
 #include <dlfcn.h>
@@ -42,13 +43,12 @@ static void pin_libgomp(LLVMModuleRef module) {
 }
 
 /* The object of a library, ".so", is an object that pins. */
-static bool write_form(const struct tir *lowered, tir_func f, const char *name, const struct jit_beside *beside,
-                       const struct jit_target *target, const struct jit_options *options, const char *form,
-                       const char *path, ms_error *err) {
-  LLVMTargetMachineRef machine = jit_target_machine(target, err);
+static bool write_form(const struct jit_exported *x, const char *form, const char *path, ms_error *err) {
+  LLVMTargetMachineRef machine = jit_target_machine(x->target, err);
   if (!machine) return false;
   LLVMContextRef context = LLVMContextCreate();
-  LLVMModuleRef module = jit_module(context, lowered, f, name, beside, machine, target, options, NULL, err);
+  LLVMModuleRef module =
+      jit_module(context, x->lowered, x->f, x->name, x->beside, machine, x->target, x->options, NULL, err);
   bool ok = module != NULL;
   if (ok && !strcmp(form, ".ll")) {
     char *text = LLVMPrintModuleToString(module);
@@ -122,14 +122,12 @@ static bool run_linker(const char *object, const char *path, ms_error *err) {
   return !strcmp(answer, "linked\n") || ms_fail(err, MS_IO, "%s: the linker `%s` failed", path, driver);
 }
 
-static bool write_library(const struct tir *lowered, tir_func f, const char *name, const struct jit_beside *beside,
-                          const struct jit_target *target, const struct jit_options *options, const char *path,
-                          ms_error *err) {
+static bool write_library(const struct jit_exported *x, const char *path, ms_error *err) {
   char object[4200];
   if (snprintf(object, sizeof object, "%s.%ld.o", path, (long)getpid()) >= (int)sizeof object)
     return ms_fail(err, MS_IO, "%s: the path is too long", path);
   int kept = jit_temporary(object);
-  bool written = write_form(lowered, f, name, beside, target, options, ".so", object, err);
+  bool written = write_form(x, ".so", object, err);
   size_t length = strlen(object);
   if (!written && err && !strncmp(err->message, object, length)) { /* the user knows of no object */
     char why[sizeof err->message];
@@ -144,24 +142,25 @@ static bool write_library(const struct tir *lowered, tir_func f, const char *nam
 
 /* ---- C source ---- */
 
-static bool write_source(const struct tir *lowered, tir_func f, const char *name, const struct jit_beside *beside,
-                         const struct jit_target *target, const struct jit_options *options, const char *path,
-                         ms_error *err) {
-  char *text = jit_emit_c_with(lowered, f, name, beside, target, options, NULL, err);
+static bool write_source(const struct jit_exported *x, const char *path, ms_error *err) {
+  char *text = emit_c_source(&emit_c_gnu, x->lowered, x->f, x->name, x->beside, x->target, x->options, NULL, err);
   bool ok = text && jit_write_file(path, text, strlen(text), err);
   free(text);
   return ok;
 }
 
-static bool write_header(const struct tir *ir, tir_func f, const char *name, const struct tir_packing *cut,
-                         const struct jit_target *target, const struct jit_options *options, const char *path,
-                         ms_error *err) {
-  struct jit_code *code = jit_compile(ir, f, target, options, err);
-  char *text =
-      code ? header_of_function(ir, f, name, target, jit_code_workspace(code), cut, code->packing.workspace.bytes)
-           : NULL;
+/* A function that does not compile has none. */
+static bool write_header(const struct jit_exported *x, const char *path, ms_error *err) {
+  struct jit_code code = {.target = *x->target};
+  char target[JIT_TARGET_TEXT];
+  snprintf(code.name, sizeof code.name, "%s", x->name);
+  if (!llvm_compile(x->lowered, x->f, x->beside, x->options, NULL, &code, err)) return false;
+  free(code.object);
+  llvm_text(x->target, target, sizeof target);
+  uint64_t workspace = tir_workspace_of(x->lowered, x->f).bytes;
+  uint64_t pack_workspace = x->beside ? tir_workspace_of(x->beside->lowered, x->beside->f).bytes : 0;
+  char *text = header_of_function(x->ir, x->f, x->name, target, workspace, x->cut, pack_workspace);
   bool ok = text && jit_write_file(path, text, strlen(text), err);
-  jit_code_free(code);
   free(text);
   return ok;
 }
@@ -170,37 +169,14 @@ static bool write_header(const struct tir *ir, tir_func f, const char *name, con
 
 const char *const llvm_forms[] = {".o", ".so", ".c", ".h", ".ll", ".s", NULL};
 
-static bool write_lowered(const struct tir *lowered, tir_func f, const char *name, const struct jit_beside *beside,
-                          const struct jit_target *target, const struct jit_options *options, const char *form,
-                          const char *path, ms_error *err) {
-  if (!strcmp(form, ".so")) return write_library(lowered, f, name, beside, target, options, path, err);
-  if (!strcmp(form, ".c")) return write_source(lowered, f, name, beside, target, options, path, err);
-  return write_form(lowered, f, name, beside, target, options, form, path, err);
+/* C has no name for a machine's instructions. */
+void llvm_narrow(struct jit_target *target, const char *form) {
+  if (!strcmp(form, ".c")) target->avx512_vnni = target->amx_int8 = target->amx_bf16 = false, target->dots = 0;
 }
 
-/* What is left of the function where its constants are packed ahead, with what packs them. */
-static bool write_cut(const struct tir *ir, tir_func f, const struct tir_packing *cut, const struct jit_target *target,
-                      const struct jit_options *options, const char *name, const char *form, const char *path,
-                      ms_error *err) {
-  char pack_name[JIT_PACK_NAME];
-  struct tir *pack, *lowered = jit_lowered_parts(ir, f, cut, target, options, NULL, NULL, &pack, err);
-  if (!lowered) return false;
-  jit_pack_name(name, pack_name);
-  const struct jit_beside beside = {pack, f, pack_name};
-  bool ok = write_lowered(lowered, f, name, pack ? &beside : NULL, target, options, form, path, err);
-  tir_free(lowered);
-  if (pack) tir_free(pack);
-  return ok;
-}
-
-bool llvm_export(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
-                 const char *name, const char *form, const char *path, ms_error *err) {
-  struct jit_target plain = *target; /* C has no name for a machine's instructions */
-  struct tir_packing cut;
-  if (!jit_split(ir, f, target, &cut, err)) return false;
-  if (!strcmp(form, ".c")) plain.avx512_vnni = plain.amx_int8 = plain.amx_bf16 = false, plain.dots = 0;
-  bool ok = !strcmp(form, ".h") ? write_header(ir, f, name, &cut, target, options, path, err)
-                                : write_cut(ir, f, &cut, &plain, options, name, form, path, err);
-  tir_packing_free(&cut);
-  return ok;
+bool llvm_export(const struct jit_exported *x, const char *form, const char *path, ms_error *err) {
+  if (!strcmp(form, ".so")) return write_library(x, path, err);
+  if (!strcmp(form, ".c")) return write_source(x, path, err);
+  if (!strcmp(form, ".h")) return write_header(x, path, err);
+  return write_form(x, form, path, err);
 }

@@ -202,24 +202,18 @@ static bool open_host(const struct jit_target *target, uint32_t number, struct j
   return true;
 }
 
-static bool refer_to_itself(const struct jit_target *target, struct jit_target *out, ms_error *err) {
-  (void)err;
-  *out = *target;
-  return true;
-}
-
 const struct jit_backend llvm_backend = {.kind = "llvm",
                                          .parse = llvm_parse,
                                          .text = llvm_text,
                                          .numbers = llvm_numbers,
                                          .runs_here = llvm_runs_here,
-                                         .reference = refer_to_itself,
                                          .open_compiler = jit_start_llvm,
                                          .lower = llvm_lower,
                                          .packs = true,
                                          .compile = llvm_compile,
                                          .dialect = &emit_c_gnu,
                                          .forms = llvm_forms,
+                                         .narrow = llvm_narrow,
                                          .export = llvm_export,
                                          .count = count,
                                          .open = open_host,

@@ -14,6 +14,8 @@ bool jit_target_is_x86(const struct jit_target *target);
 /* Whether it is x86 without instructions for dot products of bytes: they are made of products of 16 bits. */
 bool jit_dots_by_pairs(const struct jit_target *target);
 LLVMTargetMachineRef jit_target_machine(const struct jit_target *target, ms_error *err);
+/* The CPU that LLVM is given: on x86 the least, since features are all given; scheduling follows "tune-cpu". */
+const char *jit_base_cpu(const struct jit_target *target);
 
 /* LLVM's part of its row in the table (backend.h). */
 struct jit_code;
@@ -25,12 +27,10 @@ struct tir_lower_options llvm_lower(const struct jit_target *target);
 bool llvm_compile(const struct tir *lowered, tir_func f, const struct jit_beside *beside,
                   const struct jit_options *options, struct jit_clock *clock, struct jit_code *code, ms_error *err);
 
-bool llvm_export(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
-                 const char *name, const char *form, const char *path, ms_error *err);
+struct jit_exported;
+void llvm_narrow(struct jit_target *target, const char *form);
+bool llvm_export(const struct jit_exported *x, const char *form, const char *path, ms_error *err);
 extern const char *const llvm_forms[];
-
-/* Writes a file beside its place and moves it there, so that a failure leaves what was. */
-bool jit_write_file(const char *path, const void *bytes, size_t size, ms_error *err);
 
 struct jit_code {
   void *object;
@@ -74,14 +74,4 @@ double jit_tolerance(const struct tir *ir, tir_func f, const struct tir_argument
 LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_func f, const char *name,
                          const struct jit_beside *beside, LLVMTargetMachineRef machine, const struct jit_target *target,
                          const struct jit_options *options, struct jit_clock *clock, ms_error *err);
-/* The function in two where its constants are packed ahead for such a target; tir_packing_free. */
-bool jit_split(const struct tir *ir, tir_func f, const struct jit_target *target, struct tir_packing *cut,
-               ms_error *err);
-/* A copy of the module with function f lowered for the target, of what jit_split leaves of it, and of what packs its
- * constants; on a device, a thread packs an element. notes: NULL, or gets what the lowering says of loops. *pack: NULL,
- * where nothing is packed. NULL: err is filled. Both are the caller's. */
-struct tir *jit_lowered_parts(const struct tir *ir, tir_func f, const struct tir_packing *cut,
-                              const struct jit_target *target, const struct jit_options *options,
-                              struct jit_clock *clock, struct jit_notes *notes, struct tir **pack, ms_error *err);
-
 #endif

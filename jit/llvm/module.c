@@ -1,72 +1,11 @@
-/* From a lowered function to LLVM's module and an object file in memory; LLVM itself, and its machines for targets. */
+/* From a lowered function to LLVM's module and an object file in memory. */
 #include "jit/backend.h"
 #include "jit/llvm/emit/emit.h"
 #include "range.h"
 #include "short_floats.h"
-#include "x86.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void start_llvm(void) {
-  LLVMInitializeX86TargetInfo();
-  LLVMInitializeX86Target();
-  LLVMInitializeX86TargetMC();
-  LLVMInitializeX86AsmPrinter();
-  LLVMInitializeX86AsmParser();
-#if LLVM_HAS_AARCH64_TARGET
-  LLVMInitializeAArch64TargetInfo();
-  LLVMInitializeAArch64Target();
-  LLVMInitializeAArch64TargetMC();
-  LLVMInitializeAArch64AsmPrinter();
-  LLVMInitializeAArch64Disassembler();
-#endif
-}
-
-/* Unrolled bodies are basic blocks of thousands of loads and stores. LLVM's schedulers compare each pair of them, up to
- * a thousand at a time; with these limits such a body compiles in a fifth of the time, to code of the same size. What
- * loop strength reduction finds stands in the addresses already (emit_step.c): it took a third of the time. */
-static void restrain_llvm(void) {
-  static const char *const options[] = {"msched", "-dag-maps-huge-region=200", "-dag-maps-reduction-size=100",
-                                        "-disable-lsr"};
-  LLVMParseCommandLineOptions(sizeof options / sizeof *options, options, NULL);
-}
-
-static void start(void) {
-  start_llvm();
-  restrain_llvm();
-}
-
-bool jit_start_llvm(ms_error *err) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  if (!llvm_open(err)) return false;
-  pthread_once(&once, start);
-  return true;
-}
-
-void jit_on_llvm_fault(void (*fault)(const char *reason)) {
-  assert(fault);
-  if (llvm_api.InstallFatalErrorHandler) LLVMInstallFatalErrorHandler(fault);
-}
-
-bool jit_target_is_x86(const struct jit_target *t) { return x86_is_triple(t->triple); }
-
-/* The CPU that LLVM is given: on x86 the least, since features are all given; scheduling follows "tune-cpu". */
-static const char *base_cpu(const struct jit_target *t) { return jit_target_is_x86(t) ? "x86-64" : t->cpu; }
-
-LLVMTargetMachineRef jit_target_machine(const struct jit_target *t, ms_error *err) {
-  if (!jit_start_llvm(err)) return NULL;
-  LLVMTargetRef target;
-  char *message = NULL;
-  if (LLVMGetTargetFromTriple(t->triple, &target, &message)) {
-    ms_fail(err, MS_UNKNOWN_TARGET, "target: %s", message);
-    LLVMDisposeMessage(message);
-    return NULL;
-  }
-  return LLVMCreateTargetMachine(target, t->triple, base_cpu(t), t->features, LLVMCodeGenLevelDefault, LLVMRelocPIC,
-                                 LLVMCodeModelDefault);
-}
 
 static void set_attribute(LLVMValueRef f, const char *name, const char *value) {
   assert(f && name && value);
@@ -84,7 +23,7 @@ static void set_attributes(LLVMValueRef f, const struct jit_target *target) {
   snprintf(bits, sizeof bits, "%d", target->vector_bits);
   set_attribute(f, "prefer-vector-width", bits);
   if (target->vector_bits < 512) set_attribute(f, "min-legal-vector-width", bits);
-  set_attribute(f, "target-cpu", base_cpu(target));
+  set_attribute(f, "target-cpu", jit_base_cpu(target));
   set_attribute(f, "target-features", target->features);
   if (jit_target_is_x86(target)) set_attribute(f, "tune-cpu", !strcmp(target->cpu, "x86-64") ? "generic" : target->cpu);
   LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,

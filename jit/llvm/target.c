@@ -334,6 +334,28 @@ uint32_t llvm_numbers(const struct jit_target *t, struct jit_number out[JIT_MOST
   return sizeof all / sizeof *all;
 }
 
+/* Those of which a row fills a register. */
+static unsigned transpositions(const struct jit_target *t) {
+  unsigned all = 0;
+  for (int i = 0; i < TIR_INSTRUCTIONS; i++) {
+    struct tir_transposition of = tir_transposition_of((enum tir_instruction)i);
+    if (of.side && of.side * of.bits == t->vector_bits) all |= 1u << i;
+  }
+  return all;
+}
+
+unsigned jit_instructions(const struct jit_target *t) {
+  unsigned wide = t->vector_bits >= 512;
+  bool bytes = t->dots & TIR_DOTS_OF_BYTES && !jit_dots_by_pairs(t), bfloats = t->dots >> TIR_DOT_BFLOATS & 1;
+  unsigned words = 1u << TIR_INTERLEAVE_2X32 | 1u << TIR_INTERLEAVE_3X32 | 1u << TIR_INTERLEAVE_4X32;
+  return transpositions(t) | (t->vector_bits >= 256 ? words : 0) |
+         (bytes ? 1u << TIR_INTERLEAVE_4X8 | wide << TIR_INTERLEAVE_4X8_BY_64 : 0) |
+         (bfloats ? 1u << TIR_INTERLEAVE_2X16 | wide << TIR_INTERLEAVE_2X16_BY_32 : 0) |
+         (t->avx512_vnni && t->vector_bits >= 512 ? 1u << TIR_VPDPBUSD : 0) |
+         (t->amx_int8 ? 1u << TIR_TDPBSSD | 1u << TIR_TDPBSUD | 1u << TIR_TDPBUSD | 1u << TIR_TDPBUUD : 0) |
+         (t->amx_bf16 ? 1u << TIR_TDPBF16PS : 0) | (t->amx_int8 || t->amx_bf16 ? 1u << TIR_TILEZERO : 0);
+}
+
 struct tir_lower_options llvm_lower(const struct jit_target *t) {
   return (struct tir_lower_options){.vector_bits = t->vector_bits,
                                     .vector_registers = t->vector_registers,

@@ -34,17 +34,20 @@ bool emit_c_is_text(const struct emit_c *e, tir_expr x, const char *text);
 /* emit_alignment.c: whether a run of elements stands at a multiple of its size; the values of variables */
 bool emit_cuda_is_aligned(const struct emit_c *e, tir_expr index); /* of a run; a buffer of vectors: of such */
 void emit_cuda_note_bound(struct emit_c *e);                       /* into e->bound, to be freed */
-/* emit_mma.c: the same, of mma.sync */
+/* emit_fragment.c: what their kinds share */
 struct emit_cuda_element {
   tir_type type;
   const char *name, *sum; /* in PTX */
 };
-const struct emit_cuda_element *emit_cuda_element_of(tir_type type); /* of operands; NULL: it takes none of that type */
-bool emit_c_mma_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements);
+const struct emit_cuda_element *emit_cuda_element_of(tir_type type); /* of operands; NULL: none are of that type */
+/* What accumulators are in C and in asm; NULL: there are none of that type. */
+const char *emit_cuda_sum_type(tir_type type, char *constraint);
 const char *emit_c_matrices(struct emit_c *e, bool transposed); /* the function that loads four matrices */
-/* Elements of fragments that lanes hold, of wgmma, too: one, and what sets it. */
+/* Elements that lanes hold: one, and what sets it. */
 void emit_c_held(struct emit_c *e, tir_expr data, tir_expr element);
 void emit_c_hold(struct emit_c *e, tir_expr data, tir_expr element, tir_expr value);
+/* emit_mma.c: the same, of mma.sync */
+bool emit_c_mma_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements);
 /* emit_mma8.c: the same, of mma.sync of 16 x 8 x 8 */
 bool emit_c_mma8_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements);
 /* emit_wgmma.c: the same, of warp groups */

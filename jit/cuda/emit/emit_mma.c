@@ -8,25 +8,6 @@
 
 enum { REGISTERS = 4, SUMS = TIR_MMA_SIDE * TIR_MMA_SIDE / TIR_WARP };
 
-static const struct emit_cuda_element elements[] = {{TIR_TYPE(TIR_FLOAT, 16, 1), "f16", "f32"},
-                                                    {TIR_TYPE(TIR_BFLOAT, 16, 1), "bf16", "f32"},
-                                                    {TIR_TYPE(TIR_FLOAT, 32, 1), "tf32", "f32"},
-                                                    {TIR_TYPE(TIR_INT, 8, 1), "s8", "s32"},
-                                                    {TIR_TYPE(TIR_UINT, 8, 1), "u8", "s32"}};
-
-/* What accumulators are in C and in asm; NULL: there are none of that type. */
-static const char *sum_type(tir_type type, char *constraint) {
-  bool real = type == TIR_TYPE(TIR_FLOAT, 32, 1);
-  *constraint = real ? 'f' : 'r';
-  return real ? "float" : type == TIR_T_I32 ? "int32_t" : NULL;
-}
-
-const struct emit_cuda_element *emit_cuda_element_of(tir_type type) {
-  for (size_t i = 0; i < sizeof elements / sizeof *elements; i++)
-    if (elements[i].type == type) return &elements[i];
-  return NULL;
-}
-
 bool emit_c_mma_fragment(struct emit_c *e, tir_buffer buffer, uint64_t count) {
   enum tir_mma_operand operand;
   char constraint;
@@ -34,7 +15,7 @@ bool emit_c_mma_fragment(struct emit_c *e, tir_buffer buffer, uint64_t count) {
   if (!tir_mma_operand_of(e->ir, buffer, &operand)) return false;
   tir_type type = tir_buffer_at(e->ir, buffer)->type;
   bool is_sum = operand == TIR_MMA_C;
-  const char *of = is_sum ? sum_type(type, &constraint) : emit_cuda_element_of(type) ? "uint32_t" : NULL;
+  const char *of = is_sum ? emit_cuda_sum_type(type, &constraint) : emit_cuda_element_of(type) ? "uint32_t" : NULL;
   if (!of) return false;
   uint64_t held = (uint64_t)TIR_MMA_SIDE * (is_sum ? TIR_MMA_SIDE : (unsigned)tir_mma_depth(tir_type_bits(type)));
   uint64_t registers = (count + held - 1) / held * (is_sum ? SUMS : REGISTERS);
@@ -50,19 +31,6 @@ static const char *lane_function(struct emit_c *e) {
           "  return lane;\n}\n",
           e->helpers);
   return "ms_lane()";
-}
-
-const char *emit_c_matrices(struct emit_c *e, bool transposed) {
-  const char *name = transposed ? "ms_ldmatrix_x4_trans" : "ms_ldmatrix_x4";
-  if (!emit_c_needs(e, name)) return name;
-  /* An address in shared memory has 32 bits, and constants are added to it by the instruction. */
-  fprintf(e->helpers,
-          "MS_PTX(void, %s, (uint32_t *d, const void *row)) {\n"
-          "  asm volatile(\"%s%s.shared.b16 {%%0, %%1, %%2, %%3}, [%%4];\"\n"
-          "               : \"=r\"(d[0]), \"=r\"(d[1]), \"=r\"(d[2]), \"=r\"(d[3])\n"
-          "               : \"r\"((uint32_t)__cvta_generic_to_shared(row))\n               : \"memory\");\n}\n",
-          name, emit_cuda_spelling(TIR_MMA_LOAD), transposed ? ".trans" : "");
-  return name;
 }
 
 static void round_function(struct emit_c *e) {
@@ -113,7 +81,7 @@ static const char *load_function(struct emit_c *e, enum tir_mma_operand operand,
 
 static const char *fill_function(struct emit_c *e, tir_type type, char name[64]) {
   char constraint;
-  const char *sum = sum_type(type, &constraint);
+  const char *sum = emit_cuda_sum_type(type, &constraint);
   snprintf(name, 64, "ms_mma_fill_%s", constraint == 'f' ? "f32" : "s32");
   if (emit_c_needs(e, name))
     fprintf(e->helpers, "MS_HELPER void %s(%s *d, %s value) {\n  for (int i = 0; i < %d; i++) d[i] = value;\n}\n", name,
@@ -124,7 +92,7 @@ static const char *fill_function(struct emit_c *e, tir_type type, char name[64])
 /* Lanes have two elements side by side, which are stored as they are: element by element, where tir_mma_place says. */
 static const char *store_function(struct emit_c *e, tir_type type, char name[64]) {
   char constraint;
-  const char *sum = sum_type(type, &constraint);
+  const char *sum = emit_cuda_sum_type(type, &constraint);
   snprintf(name, 64, "ms_mma_store_%s", constraint == 'f' ? "f32" : "s32");
   if (!emit_c_needs(e, name)) return name;
   const char *lane = lane_function(e);
@@ -158,7 +126,7 @@ static void half_function(struct emit_c *e, const struct emit_cuda_element *of, 
 static const char *multiply_function(struct emit_c *e, tir_type input, tir_type output, char name[64]) {
   const struct emit_cuda_element *of = emit_cuda_element_of(input);
   char constraint, half[64];
-  const char *sum = sum_type(output, &constraint);
+  const char *sum = emit_cuda_sum_type(output, &constraint);
   int depth = tir_mma_depth(tir_type_bits(input));
   snprintf(half, sizeof half, "ms_mma_m16n8k%d_%s", depth, of->name);
   half_function(e, of, sum, constraint, depth, half);
@@ -180,7 +148,8 @@ static tir_type operand_type(struct emit_c *e, tir_expr arg, enum tir_mma_operan
   char constraint;
   if (n->kind == TIR_DATA && tir_mma_operand_of(e->ir, n->ref, &operand) && operand == expected) {
     tir_type type = tir_buffer_at(e->ir, n->ref)->type;
-    if (operand == TIR_MMA_C ? sum_type(type, &constraint) != NULL : emit_cuda_element_of(type) != NULL) return type;
+    if (operand == TIR_MMA_C ? emit_cuda_sum_type(type, &constraint) != NULL : emit_cuda_element_of(type) != NULL)
+      return type;
   }
   emit_c_refuse(e, "a call of mma has a pointer to no fragment that CUDA has");
   return TIR_T_VOID;
@@ -284,135 +253,10 @@ void emit_cuda_mma_store(struct emit_c *e, tir_expr call) {
 
 /* ---- Elements ---- */
 
-/* Elements of 16 bits lie two in a register. */
-static const char *pair_function(struct emit_c *e, bool puts) {
-  if (!puts && emit_c_needs(e, "ms_mma_get"))
-    fputs("MS_HELPER uint16_t ms_mma_get(const uint32_t *d, int32_t i) {\n"
-          "  return (uint16_t)(d[i / 2] >> i % 2 * 16);\n}\n",
-          e->helpers);
-  if (puts && emit_c_needs(e, "ms_mma_put"))
-    fputs("MS_HELPER void ms_mma_put(uint32_t *d, int32_t i, uint16_t h) {\n"
-          "  d[i / 2] = (d[i / 2] & 0xffff0000u >> i % 2 * 16) | (uint32_t)h << i % 2 * 16;\n}\n",
-          e->helpers);
-  return puts ? "ms_mma_put(" : "ms_mma_get(";
-}
-
-/* The fragment of which a lane's elements are touched, and their type: accumulators, or an operand a of 16 bits.
- * False: refused. */
-static bool find_elements(struct emit_c *e, tir_expr data, bool *is_short, tir_type *type) {
-  const struct tir_expr_node *n = tir_at(e->ir, data);
-  enum tir_mma_operand operand = TIR_MMA_B;
-  enum tir_memory_scope scope = n->kind == TIR_DATA ? tir_memory_scope_of(e->ir, n->ref) : TIR_SCOPE_OTHER;
-  if (scope == TIR_SCOPE_WGMMA || scope == TIR_SCOPE_WGMMA_A)
-    operand = scope == TIR_SCOPE_WGMMA ? TIR_MMA_C : TIR_MMA_A;
-  else if (n->kind == TIR_DATA)
-    tir_mma_operand_of(e->ir, n->ref, &operand);
-  bool known = operand != TIR_MMA_B;
-  char constraint;
-  *type = known ? tir_buffer_at(e->ir, n->ref)->type : TIR_T_VOID;
-  *is_short = known && operand == TIR_MMA_A;
-  if (known &&
-      (*is_short ? tir_type_is_short(*type) && emit_cuda_element_of(*type) : sum_type(*type, &constraint) != NULL))
-    return true;
-  emit_c_refuse(e, "a call of mma has a pointer to no fragment whose elements are in lanes' registers");
-  return false;
-}
-
-static void write_elements(struct emit_c *e, tir_expr data, tir_expr element, const char *between) {
-  emit_c_buffer(e, tir_at(e->ir, data)->ref);
-  fputs(between, e->out);
-  emit_c_index(e, element);
-}
-
-void emit_c_held(struct emit_c *e, tir_expr data, tir_expr element) {
-  bool is_short;
-  tir_type type;
-  char convert[64];
-  if (!find_elements(e, data, &is_short, &type)) return;
-  if (is_short) fprintf(e->out, "%s(%s", emit_c_short_helper(e, "of", type, 1, convert), pair_function(e, false));
-  write_elements(e, data, element, is_short ? ", " : "[");
-  fputs(is_short ? "))" : "]", e->out);
-}
-
 /* (c, element) */
 void emit_cuda_mma_get(struct emit_c *e, tir_expr call) {
   const tir_expr *args = emit_cuda_operands(e, call);
   emit_c_held(e, args[0], args[1]);
-}
-
-/* exp(x) whose result is rounded to 16 bits: 2^(x / ln 2), both to some 22 bits.
- * Source: PTX ISA, "Floating Point Instructions: ex2". */
-static void write_short_exp2(struct emit_c *e) {
-  if (emit_c_needs(e, "ms_short_exp2"))
-    fputs("MS_PTX(float, ms_short_exp2, (float x)) {\n  float y;\n"
-          "  asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"(y) : \"f\"(x));\n  return y;\n}\n",
-          e->helpers);
-}
-
-static const char *short_exp_function(struct emit_c *e) {
-  write_short_exp2(e);
-  if (emit_c_needs(e, "ms_short_exp"))
-    fputs("MS_HELPER float ms_short_exp(float x) { return ms_short_exp2(x * 1.44269504f); }\n", e->helpers);
-  return "ms_short_exp";
-}
-
-/* exp(a - b) likewise, by one multiplication and addition where b is the same for several a, as the maximum of a row
- * is: it errs by as much more as rounding b does. Where b / ln 2 may overflow, floats are so far apart that exp is 1 or
- * 0, and so is 2^(a - b). */
-static const char *short_exp_apart_function(struct emit_c *e) {
-  write_short_exp2(e);
-  if (emit_c_needs(e, "ms_short_exp_apart"))
-    fputs("MS_HELPER float ms_short_exp_apart(float a, float b) {\n"
-          "  const float by = ::fabsf(b) < 2e38f ? 1.44269504f : 1.0f;\n"
-          "  return ms_short_exp2(::fmaf(a, by, -(b * by)));\n}\n",
-          e->helpers);
-  return "ms_short_exp_apart";
-}
-
-static void write_short_exp(struct emit_c *e, tir_expr x) {
-  const struct tir_expr_node *n = tir_at(e->ir, x);
-  bool apart = n->kind == TIR_SUB;
-  fprintf(e->out, "%s(", apart ? short_exp_apart_function(e) : short_exp_function(e));
-  emit_c_value(e, apart ? n->a : x, C_SCALAR);
-  if (apart) {
-    fputs(", ", e->out);
-    emit_c_value(e, n->b, C_SCALAR);
-  }
-  fputc(')', e->out);
-}
-
-/* What is to be rounded to an element of 16 bits: a value that already is, as it was before. */
-static void write_rounded(struct emit_c *e, tir_expr value, tir_type type) {
-  const struct tir_expr_node *n = tir_at(e->ir, value), *inner;
-  tir_type wide = TIR_TYPE(TIR_FLOAT, 32, 1);
-  if (n->kind == TIR_CAST && n->type == type && tir_type_of(e->ir, n->a) == wide) value = n->a;
-  inner = tir_at(e->ir, value);
-  bool is_exp = inner->kind == TIR_CALL && inner->type == wide && inner->count == 1 &&
-                !strcmp(tir_text(e->ir, inner->ref), "exp");
-  if (!is_exp) {
-    emit_c_value(e, value, C_SCALAR);
-    return;
-  }
-  write_short_exp(e, tir_operands(e->ir, inner->operands)[0]);
-}
-
-void emit_c_hold(struct emit_c *e, tir_expr data, tir_expr element, tir_expr value) {
-  bool is_short;
-  tir_type type;
-  char convert[64];
-  if (!find_elements(e, data, &is_short, &type)) return;
-  if (is_short) emit_c_short_helper(e, "to", type, 1, convert);
-  fputs(is_short ? pair_function(e, true) : "(", e->out);
-  write_elements(e, data, element, is_short ? ", " : "[");
-  if (is_short)
-    fprintf(e->out, ", %s(", convert);
-  else
-    fputs("] = ", e->out);
-  if (is_short)
-    write_rounded(e, value, type);
-  else
-    emit_c_value(e, value, C_SCALAR);
-  fputs(is_short ? "))" : ")", e->out);
 }
 
 /* (c, element, value) */

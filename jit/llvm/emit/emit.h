@@ -74,9 +74,21 @@ struct emit {
 bool jit_emit(LLVMModuleRef module, const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
               const struct jit_options *options, ms_error *err);
 
+/* emit_build.c */
+LLVMValueRef emit_refusal(struct emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+LLVMValueRef emit_alloca(struct emit *e, LLVMTypeRef type, uint64_t count, unsigned align);
+/* index: of a parameter, from 1, or LLVMAttributeFunctionIndex. */
+void emit_add_attribute(struct emit *e, LLVMValueRef f, unsigned index, const char *name);
+/* Calls intrinsic `name` overloaded on one type. */
+LLVMValueRef emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef overload, LLVMValueRef *args, unsigned count);
+/* Calls an intrinsic of the machine's, of one type. */
+LLVMValueRef emit_machine_intrinsic(struct emit *e, const char *name, LLVMValueRef *args, unsigned count);
 /* emit_type.c */
 LLVMTypeRef emit_type(struct emit *e, tir_type type);
 uint64_t emit_type_bytes(tir_type type); /* of one element as stored */
+LLVMValueRef emit_splat(struct emit *e, LLVMValueRef scalar, int lanes);
+LLVMValueRef emit_cast(struct emit *e, LLVMValueRef value, tir_type from, tir_type to);
+LLVMValueRef emit_int64(struct emit *e, int64_t value);
 /* emit_expr.c */
 LLVMValueRef emit_expr(struct emit *e, tir_expr x);
 LLVMValueRef emit_index(struct emit *e, tir_expr x);  /* scalar, as 64 bits: of a place, which cannot leave its type */
@@ -84,18 +96,14 @@ LLVMValueRef emit_number(struct emit *e, tir_expr x); /* the same of any integer
 /* One of two values, of which only that one is computed. TIR_NONE: then true, else false. */
 LLVMValueRef emit_choice(struct emit *e, tir_type type, tir_expr condition, tir_expr then, tir_expr otherwise);
 LLVMValueRef emit_bound(struct emit *e, tir_expr value); /* what a variable is that is bound to it */
-LLVMValueRef emit_splat(struct emit *e, LLVMValueRef scalar, int lanes);
-LLVMValueRef emit_cast(struct emit *e, LLVMValueRef value, tir_type from, tir_type to);
-LLVMValueRef emit_int64(struct emit *e, int64_t value);
-/* Calls intrinsic `name` overloaded on one type. */
-LLVMValueRef emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef overload, LLVMValueRef *args, unsigned count);
-LLVMValueRef emit_refusal(struct emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* emit_division.c */
 /* Whether vectors of a type are divided by one number faster than element by element. */
 bool emit_divides_at_once(const struct emit *e, tir_type type, tir_expr divisor);
 LLVMValueRef emit_divide_at_once(struct emit *e, LLVMValueRef a, LLVMValueRef scalar);
 /* emit_memory.c */
-LLVMValueRef emit_address(struct emit *e, tir_expr load); /* of the element that a load names */
+LLVMValueRef emit_address(struct emit *e, tir_expr load);             /* of the element that a load names */
+LLVMValueRef emit_address_argument(struct emit *e, tir_expr address); /* address_of(…) */
+LLVMValueRef emit_stride_between(struct emit *e, LLVMValueRef first, LLVMValueRef next); /* of rows, in bytes */
 LLVMValueRef emit_load(struct emit *e, tir_expr load);
 void emit_store(struct emit *e, tir_stmt store);
 void emit_fence(
@@ -117,19 +125,13 @@ bool emit_is_sum(const struct emit *e, tir_loop loop);
 void emit_advance(struct emit *e, struct emit_steps *s);
 /* emit_math.c */
 LLVMValueRef emit_call(struct emit *e, tir_expr call);
+/* emit_dot.c */
+LLVMValueRef emit_dot(struct emit *e, const struct tir_expr_node *call); /* dot_lanes */
 /* emit_stmt.c */
 void emit_list(struct emit *e, tir_stmt first);
-LLVMValueRef emit_alloca(struct emit *e, LLVMTypeRef type, uint64_t count, unsigned align);
-/* index: of a parameter, from 1, or LLVMAttributeFunctionIndex. */
-void emit_add_attribute(struct emit *e, LLVMValueRef f, unsigned index, const char *name);
 /* emit_instruction.c */
-LLVMValueRef emit_dot(struct emit *e, const struct tir_expr_node *call); /* dot_lanes */
 /* Emits the instruction that an attribute names. False: it names none, the statement below is to be emitted. */
 bool emit_instruction(struct emit *e, tir_stmt attr);
-LLVMValueRef emit_address_argument(struct emit *e, tir_expr address);                    /* address_of(…) */
-LLVMValueRef emit_stride_between(struct emit *e, LLVMValueRef first, LLVMValueRef next); /* of rows, in bytes */
-/* Calls an intrinsic of the machine's, of one type. */
-LLVMValueRef emit_machine_intrinsic(struct emit *e, const char *name, LLVMValueRef *args, unsigned count);
 /* emit_tiles.c */
 void emit_tile_product(struct emit *e, const tir_expr *args, enum tir_instruction which, int rows);
 void emit_tile_of_zeros(struct emit *e, const tir_expr *args, int rows);

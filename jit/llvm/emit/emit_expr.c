@@ -1,24 +1,8 @@
 /* Expressions. */
 #include "emit.h"
-#include "jit/backend.h"
+#include "jit/unknown.h"
 
-#include <stdarg.h>
 #include <string.h>
-
-LLVMValueRef emit_refusal(struct emit *e, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  if (!e->failed) ms_vfail(e->err, MS_NOT_COMPILABLE, format, args);
-  va_end(args);
-  e->failed = true;
-  return LLVMGetPoison(LLVMInt32TypeInContext(e->context));
-}
-
-LLVMValueRef emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef overload, LLVMValueRef *args,
-                            unsigned count) {
-  LLVMValueRef f = LLVMGetIntrinsicDeclaration(e->module, LLVMLookupIntrinsicID(name, strlen(name)), &overload, 1);
-  return LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(f), f, args, count, "");
-}
 
 static bool is_constant(const struct emit *e, tir_expr x) {
   const struct tir_expr_node *n = tir_at(e->ir, x);

@@ -42,14 +42,6 @@ static LLVMValueRef address(struct emit *e, tir_buffer buffer, LLVMValueRef inde
   return LLVMBuildInBoundsGEP2(e->builder, element_type(e, buffer), e->buffers[buffer], &index, 1, "");
 }
 
-int64_t emit_take_constant(const struct emit *e, tir_expr index, tir_expr *rest) {
-  const struct tir_expr_node *n = tir_at(e->ir, index);
-  bool apart = (n->kind == TIR_ADD || n->kind == TIR_SUB) && tir_is_int(e->ir, n->b);
-  int64_t constant = apart ? tir_at(e->ir, n->b)->imm : 0;
-  *rest = apart ? n->a : index;
-  return n->kind == TIR_SUB ? -constant : constant;
-}
-
 /* The element at an index. A constant in it is added to the pointer, last: elements whose indices differ by constants
  * have one pointer then, and distances that instructions hold, where LLVM would make a pointer of each. */
 static LLVMValueRef element_at(struct emit *e, tir_buffer buffer, tir_expr index) {
@@ -210,6 +202,16 @@ LLVMValueRef emit_address(struct emit *e, tir_expr load) {
   assert(tir_at(e->ir, load)->kind == TIR_LOAD);
   const struct tir_expr_node *n = tir_at(e->ir, load);
   return element_at(e, n->ref, tir_operands(e->ir, n->operands)[0]);
+}
+
+LLVMValueRef emit_address_argument(struct emit *e, tir_expr address) {
+  return emit_address(e, tir_operands(e->ir, tir_at(e->ir, address)->operands)[0]);
+}
+
+LLVMValueRef emit_stride_between(struct emit *e, LLVMValueRef first, LLVMValueRef next) {
+  LLVMTypeRef i64 = LLVMInt64TypeInContext(e->context);
+  return LLVMBuildSub(e->builder, LLVMBuildPtrToInt(e->builder, next, i64, ""),
+                      LLVMBuildPtrToInt(e->builder, first, i64, ""), "");
 }
 
 LLVMValueRef emit_load(struct emit *e, tir_expr load) {

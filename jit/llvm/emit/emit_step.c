@@ -108,6 +108,14 @@ static LLVMValueRef first_address(struct emit *e, struct emit_steps *s, tir_buff
   return at;
 }
 
+int64_t emit_take_constant(const struct emit *e, tir_expr index, tir_expr *rest) {
+  const struct tir_expr_node *n = tir_at(e->ir, index);
+  bool apart = (n->kind == TIR_ADD || n->kind == TIR_SUB) && tir_is_int(e->ir, n->b);
+  int64_t constant = apart ? tir_at(e->ir, n->b)->imm : 0;
+  *rest = apart ? n->a : index;
+  return n->kind == TIR_SUB ? -constant : constant;
+}
+
 LLVMValueRef emit_stepped_address(struct emit *e, tir_buffer buffer, tir_expr index, LLVMTypeRef element) {
   struct emit_steps *s = e->steps;
   int64_t step;

@@ -11,17 +11,6 @@ static LLVMBasicBlockRef new_block(struct emit *e, const char *name) {
   return LLVMAppendBasicBlockInContext(e->context, e->function, name);
 }
 
-LLVMValueRef emit_alloca(struct emit *e, LLVMTypeRef type, uint64_t count, unsigned align) {
-  assert(count > 0);
-  LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
-  LLVMPositionBuilder(e->builder, e->entry, LLVMGetFirstInstruction(e->entry));
-  LLVMTypeRef array = count == 1 ? type : LLVMArrayType2(type, count);
-  LLVMValueRef cell = LLVMBuildAlloca(e->builder, array, "");
-  LLVMSetAlignment(cell, align);
-  LLVMPositionBuilderAtEnd(e->builder, here);
-  return cell;
-}
-
 /* ---- Control ---- */
 
 /* Notes something on the loop that a jump goes on with; value: NULL, where the name says it all. Source: LLVM's
@@ -226,11 +215,6 @@ void emit_list(struct emit *e, tir_stmt first) {
 }
 
 /* ---- Functions ---- */
-
-void emit_add_attribute(struct emit *e, LLVMValueRef f, unsigned index, const char *name) {
-  unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
-  LLVMAddAttributeAtIndex(f, index, LLVMCreateEnumAttribute(e->context, kind, 0));
-}
 
 static LLVMValueRef load_argument(struct emit *e, LLVMValueRef args, uint32_t i) {
   LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0);

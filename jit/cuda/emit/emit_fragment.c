@@ -1,0 +1,163 @@
+/* What kinds of fragments share: types of elements, the load of four matrices, and elements that lanes hold. */
+#include "emit_cuda.h"
+
+#include <string.h>
+
+static const struct emit_cuda_element elements[] = {{TIR_TYPE(TIR_FLOAT, 16, 1), "f16", "f32"},
+                                                    {TIR_TYPE(TIR_BFLOAT, 16, 1), "bf16", "f32"},
+                                                    {TIR_TYPE(TIR_FLOAT, 32, 1), "tf32", "f32"},
+                                                    {TIR_TYPE(TIR_INT, 8, 1), "s8", "s32"},
+                                                    {TIR_TYPE(TIR_UINT, 8, 1), "u8", "s32"}};
+
+const struct emit_cuda_element *emit_cuda_element_of(tir_type type) {
+  for (size_t i = 0; i < sizeof elements / sizeof *elements; i++)
+    if (elements[i].type == type) return &elements[i];
+  return NULL;
+}
+
+/* What accumulators are in C and in asm; NULL: there are none of that type. */
+const char *emit_cuda_sum_type(tir_type type, char *constraint) {
+  bool real = type == TIR_TYPE(TIR_FLOAT, 32, 1);
+  *constraint = real ? 'f' : 'r';
+  return real ? "float" : type == TIR_T_I32 ? "int32_t" : NULL;
+}
+
+const char *emit_c_matrices(struct emit_c *e, bool transposed) {
+  const char *name = transposed ? "ms_ldmatrix_x4_trans" : "ms_ldmatrix_x4";
+  if (!emit_c_needs(e, name)) return name;
+  /* An address in shared memory has 32 bits, and constants are added to it by the instruction. */
+  fprintf(e->helpers,
+          "MS_PTX(void, %s, (uint32_t *d, const void *row)) {\n"
+          "  asm volatile(\"%s%s.shared.b16 {%%0, %%1, %%2, %%3}, [%%4];\"\n"
+          "               : \"=r\"(d[0]), \"=r\"(d[1]), \"=r\"(d[2]), \"=r\"(d[3])\n"
+          "               : \"r\"((uint32_t)__cvta_generic_to_shared(row))\n               : \"memory\");\n}\n",
+          name, emit_cuda_spelling(TIR_MMA_LOAD), transposed ? ".trans" : "");
+  return name;
+}
+
+/* ---- Elements that lanes hold ---- */
+
+/* Elements of 16 bits lie two in a register. */
+static const char *pair_function(struct emit_c *e, bool puts) {
+  if (!puts && emit_c_needs(e, "ms_mma_get"))
+    fputs("MS_HELPER uint16_t ms_mma_get(const uint32_t *d, int32_t i) {\n"
+          "  return (uint16_t)(d[i / 2] >> i % 2 * 16);\n}\n",
+          e->helpers);
+  if (puts && emit_c_needs(e, "ms_mma_put"))
+    fputs("MS_HELPER void ms_mma_put(uint32_t *d, int32_t i, uint16_t h) {\n"
+          "  d[i / 2] = (d[i / 2] & 0xffff0000u >> i % 2 * 16) | (uint32_t)h << i % 2 * 16;\n}\n",
+          e->helpers);
+  return puts ? "ms_mma_put(" : "ms_mma_get(";
+}
+
+/* The fragment of which a lane's elements are touched, and their type: accumulators, or an operand a of 16 bits.
+ * False: refused. */
+static bool find_elements(struct emit_c *e, tir_expr data, bool *is_short, tir_type *type) {
+  const struct tir_expr_node *n = tir_at(e->ir, data);
+  enum tir_mma_operand operand = TIR_MMA_B;
+  enum tir_memory_scope scope = n->kind == TIR_DATA ? tir_memory_scope_of(e->ir, n->ref) : TIR_SCOPE_OTHER;
+  if (scope == TIR_SCOPE_WGMMA || scope == TIR_SCOPE_WGMMA_A)
+    operand = scope == TIR_SCOPE_WGMMA ? TIR_MMA_C : TIR_MMA_A;
+  else if (n->kind == TIR_DATA)
+    tir_mma_operand_of(e->ir, n->ref, &operand);
+  bool known = operand != TIR_MMA_B;
+  char constraint;
+  *type = known ? tir_buffer_at(e->ir, n->ref)->type : TIR_T_VOID;
+  *is_short = known && operand == TIR_MMA_A;
+  if (known && (*is_short ? tir_type_is_short(*type) && emit_cuda_element_of(*type)
+                          : emit_cuda_sum_type(*type, &constraint) != NULL))
+    return true;
+  emit_c_refuse(e, "a call of mma has a pointer to no fragment whose elements are in lanes' registers");
+  return false;
+}
+
+static void write_elements(struct emit_c *e, tir_expr data, tir_expr element, const char *between) {
+  emit_c_buffer(e, tir_at(e->ir, data)->ref);
+  fputs(between, e->out);
+  emit_c_index(e, element);
+}
+
+void emit_c_held(struct emit_c *e, tir_expr data, tir_expr element) {
+  bool is_short;
+  tir_type type;
+  char convert[64];
+  if (!find_elements(e, data, &is_short, &type)) return;
+  if (is_short) fprintf(e->out, "%s(%s", emit_c_short_helper(e, "of", type, 1, convert), pair_function(e, false));
+  write_elements(e, data, element, is_short ? ", " : "[");
+  fputs(is_short ? "))" : "]", e->out);
+}
+
+/* exp(x) whose result is rounded to 16 bits: 2^(x / ln 2), both to some 22 bits.
+ * Source: PTX ISA, "Floating Point Instructions: ex2". */
+static void write_short_exp2(struct emit_c *e) {
+  if (emit_c_needs(e, "ms_short_exp2"))
+    fputs("MS_PTX(float, ms_short_exp2, (float x)) {\n  float y;\n"
+          "  asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"(y) : \"f\"(x));\n  return y;\n}\n",
+          e->helpers);
+}
+
+static const char *short_exp_function(struct emit_c *e) {
+  write_short_exp2(e);
+  if (emit_c_needs(e, "ms_short_exp"))
+    fputs("MS_HELPER float ms_short_exp(float x) { return ms_short_exp2(x * 1.44269504f); }\n", e->helpers);
+  return "ms_short_exp";
+}
+
+/* exp(a - b) likewise, by one multiplication and addition where b is the same for several a, as the maximum of a row
+ * is: it errs by as much more as rounding b does. Where b / ln 2 may overflow, floats are so far apart that exp is 1 or
+ * 0, and so is 2^(a - b). */
+static const char *short_exp_apart_function(struct emit_c *e) {
+  write_short_exp2(e);
+  if (emit_c_needs(e, "ms_short_exp_apart"))
+    fputs("MS_HELPER float ms_short_exp_apart(float a, float b) {\n"
+          "  const float by = ::fabsf(b) < 2e38f ? 1.44269504f : 1.0f;\n"
+          "  return ms_short_exp2(::fmaf(a, by, -(b * by)));\n}\n",
+          e->helpers);
+  return "ms_short_exp_apart";
+}
+
+static void write_short_exp(struct emit_c *e, tir_expr x) {
+  const struct tir_expr_node *n = tir_at(e->ir, x);
+  bool apart = n->kind == TIR_SUB;
+  fprintf(e->out, "%s(", apart ? short_exp_apart_function(e) : short_exp_function(e));
+  emit_c_value(e, apart ? n->a : x, C_SCALAR);
+  if (apart) {
+    fputs(", ", e->out);
+    emit_c_value(e, n->b, C_SCALAR);
+  }
+  fputc(')', e->out);
+}
+
+/* What is to be rounded to an element of 16 bits: a value that already is, as it was before. */
+static void write_rounded(struct emit_c *e, tir_expr value, tir_type type) {
+  const struct tir_expr_node *n = tir_at(e->ir, value), *inner;
+  tir_type wide = TIR_TYPE(TIR_FLOAT, 32, 1);
+  if (n->kind == TIR_CAST && n->type == type && tir_type_of(e->ir, n->a) == wide) value = n->a;
+  inner = tir_at(e->ir, value);
+  bool is_exp = inner->kind == TIR_CALL && inner->type == wide && inner->count == 1 &&
+                !strcmp(tir_text(e->ir, inner->ref), "exp");
+  if (!is_exp) {
+    emit_c_value(e, value, C_SCALAR);
+    return;
+  }
+  write_short_exp(e, tir_operands(e->ir, inner->operands)[0]);
+}
+
+void emit_c_hold(struct emit_c *e, tir_expr data, tir_expr element, tir_expr value) {
+  bool is_short;
+  tir_type type;
+  char convert[64];
+  if (!find_elements(e, data, &is_short, &type)) return;
+  if (is_short) emit_c_short_helper(e, "to", type, 1, convert);
+  fputs(is_short ? pair_function(e, true) : "(", e->out);
+  write_elements(e, data, element, is_short ? ", " : "[");
+  if (is_short)
+    fprintf(e->out, ", %s(", convert);
+  else
+    fputs("] = ", e->out);
+  if (is_short)
+    write_rounded(e, value, type);
+  else
+    emit_c_value(e, value, C_SCALAR);
+  fputs(is_short ? "))" : ")", e->out);
+}
