@@ -22,8 +22,8 @@ int db_put_sealed(MDB_txn *txn, MDB_dbi table, char kind, const db_id *id, const
 enum db_seal { DB_UNSEALED, DB_SEALED, DB_BROKEN };
 enum db_seal db_unseal(char kind, const MDB_val *key, MDB_val *value);
 
-/* Read an entry, which is as long valid as the value. NULL: it is sound; else what is wrong with it. parts: of what
- * packed records name. */
+/* Read an entry (entries.c), which is as long valid as the value. NULL: it is sound; else what is wrong with it. parts:
+ * of what packed records name. */
 const char *db_read_record(struct db_parts *parts, MDB_val key, MDB_val value, struct db_record *out);
 struct db_workload_text {
   const char *name, *text;

@@ -25,7 +25,7 @@ void db_tally_free(struct db_tally *tally);
 /* NULL, or what is wrong with an entry of the table. tally: of all records that are sound. */
 const char *db_check_task(struct db *db, MDB_txn *txn, const struct db_tally *tally, MDB_val key, MDB_val value);
 
-/* access.c: records whose keys in the index of times begin so, without those that are damaged. */
+/* by_time.c: records whose keys in the index of times begin so, without those that are damaged. */
 int db_walk_task(struct db *db, MDB_txn *txn, const void *prefix, size_t length, bool brief, db_visit *visit,
                  void *data);
 
