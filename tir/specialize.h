@@ -11,6 +11,8 @@ struct tir_dim {
 struct tir *tir_specialize(const struct tir *ir, tir_func f, const struct tir_dim *dims, uint32_t count, ms_error *err);
 /* Whether an extent is 0 of a loop, a block, or a buffer, but of a parameter that no block uses. */
 bool tir_find_empty(const struct tir *ir);
+/* Whether an extent of the buffer is 0. */
+bool tir_has_no_elements(const struct tir *ir, tir_buffer buffer);
 /* The function alone without its loops of extent 0, what is in them, and buffers without elements of its own.
  * Parameters stay. NULL: no block is left, or an extent of 0 is. Owned by the caller. */
 struct tir *tir_without_empty(const struct tir *ir, tir_func f);

@@ -96,7 +96,7 @@ bool tir_reduces_over(struct tir *ir, tir_block block, tir_var v);
 bool tir_check_reduces_inside(struct tir *ir, tir_block block, tir_block scope, ms_error *err);
 /* Begins to substitute those of at most 64 variables that have one value, wherever the predicate (or TIR_NONE) holds,
  * by it: beside another loop of the same scale one such hides that what one index has of a fused loop is what another
- * leaves of it. Writes the others to `left`, which may be `vars`, and gives their number. */
+ * leaves of it. Writes the others to `left`, which may be `vars`, and gives their number. (satisfiable.c) */
 uint32_t tir_subst_single(struct tir *ir, const tir_var *vars, uint32_t count, tir_expr predicate, tir_var *left);
 /* Every binding of `block` is an affine map of the loops around it, below `high` (exclusive; TIR_NONE: all in its
  * scope); see affine.h. Cheap for the maps that splits and fusions make. */
@@ -109,7 +109,12 @@ void tir_keep_affine(struct tir *ir, tir_block block);
  * buffer or be reduced too, only what the binding may take; and where blocks outside of its scope write the same, or
  * others in it what it reads, only what it takes in one iteration of the loops around that. */
 void tir_needed_domain(struct tir *ir, tir_block block, uint32_t i, tir_expr *min, tir_expr *extent);
-/* Mask of the kinds of iterations that `loop`'s variable is bound to in `block`: 1 spatial, 2 reduction, 4 opaque. */
+/* Variables of the loops that a block without iterations may use itself (verify/verify.c, `isolation`): those around it
+ * up to a block that has some, outermost first. A block with iterations may use none. Gives the number, stores at most
+ * `most`. (scope.c) */
+uint32_t tir_loops_in_reach(const struct tir *ir, tir_block block, tir_var *out, uint32_t most);
+/* Mask of the kinds of iterations that `loop`'s variable is bound to in `block`: 1 spatial, 2 reduction, 4 opaque.
+ * (scope.c) */
 unsigned tir_loop_iter_kinds(struct tir *ir, tir_loop loop, tir_block block);
 /* Of the terms of a binding, one does not step over all that those of lesser steps reach together: a value may come in
  * several iterations. Too many terms count as that. */

@@ -114,18 +114,6 @@ void tir_needed_domain(struct tir *ir, tir_block block, uint32_t i, tir_expr *mi
   *extent = tir_int(ir, type, hi - lo + 1);
 }
 
-unsigned tir_loop_iter_kinds(struct tir *ir, tir_loop loop, tir_block block) {
-  MS_CHECK(tir_is(ir, loop, TIR_LOOP) && tir_is(ir, block, TIR_BLOCK));
-  static const unsigned bits[] = {[TIR_SPATIAL] = 1, [TIR_REDUCE] = 2, [TIR_OPAQUE] = 4};
-  tir_var v = tir_as(ir, loop, TIR_LOOP)->loop.var;
-  unsigned kinds = 0;
-  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
-    const struct tir_iter *iter = &tir_iters(ir, block)[i];
-    if (tir_uses_var(ir, iter->binding, v)) kinds |= bits[iter->kind];
-  }
-  return kinds;
-}
-
 /* ---- Bindings ---- */
 
 /* The term of least step, of those not taken yet that have more than one value; the count: there is none. */

@@ -148,3 +148,32 @@ bool tir_is_satisfiable(struct tir *ir, tir_expr condition, tir_expr given, cons
   }
   return holds_at_ends(&s) || (have_constant_domains(&s) && holds_at_constants(&s));
 }
+
+/* ---- Variables of one value ---- */
+
+/* The variable has one value wherever the predicate holds: that never does with a greater one. */
+static bool has_one_value(struct tir *ir, tir_var var, tir_expr predicate) {
+  struct tir_var_node v = ir->vars.at[var];
+  if (!v.extent || !v.min || !tir_is_int(ir, v.min) || !tir_is_int(ir, v.extent)) return false;
+  if (tir_is_const(ir, v.extent, 1)) return true;
+  if (!predicate || !tir_uses_var(ir, predicate, var) || tir_at(ir, v.extent)->imm < 1) return false;
+  tir_expr next = tir_add(ir, v.min, tir_int(ir, v.type, 1));
+  tir_subst_var(ir, var, tir_make(ir, TIR_MAX, tir_var_expr(ir, var), next));
+  predicate = tir_subst(ir, predicate);
+  tir_subst_clear(ir);
+  return tir_prove(ir, tir_not(ir, predicate));
+}
+
+uint32_t tir_subst_single(struct tir *ir, const tir_var *vars, uint32_t count, tir_expr predicate, tir_var *left) {
+  uint32_t others = 0;
+  uint64_t single = 0;
+  assert(count <= 64);
+  for (uint32_t i = 0; i < count; i++) single |= (uint64_t)has_one_value(ir, vars[i], predicate) << i;
+  for (uint32_t i = 0; i < count; i++) {
+    if (single >> i & 1)
+      tir_subst_var(ir, vars[i], ir->vars.at[vars[i]].min);
+    else
+      left[others++] = vars[i];
+  }
+  return others;
+}

@@ -187,3 +187,29 @@ bool tir_is_output_block(const struct tir *ir, tir_block block, tir_block scope)
     if (!tir_allocates(ir, scope, ir->regions.at[writes.first + i].buffer)) return true;
   return false;
 }
+
+static bool reaches(const struct tir *ir, tir_stmt s) {
+  return s && (!tir_is(ir, s, TIR_BLOCK) || !tir_block_at(ir, s)->iters.count);
+}
+
+uint32_t tir_loops_in_reach(const struct tir *ir, tir_block block, tir_var *out, uint32_t most) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
+  uint32_t count = 0;
+  for (tir_stmt s = block; reaches(ir, s); s = tir_stmt_at(ir, s)->parent) count += tir_is(ir, s, TIR_LOOP);
+  uint32_t at = count;
+  for (tir_stmt s = block; reaches(ir, s); s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_LOOP) && --at < most) out[at] = tir_as(ir, s, TIR_LOOP)->loop.var;
+  return count;
+}
+
+unsigned tir_loop_iter_kinds(struct tir *ir, tir_loop loop, tir_block block) {
+  MS_CHECK(tir_is(ir, loop, TIR_LOOP) && tir_is(ir, block, TIR_BLOCK));
+  static const unsigned bits[] = {[TIR_SPATIAL] = 1, [TIR_REDUCE] = 2, [TIR_OPAQUE] = 4};
+  tir_var v = tir_as(ir, loop, TIR_LOOP)->loop.var;
+  unsigned kinds = 0;
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
+    const struct tir_iter *iter = &tir_iters(ir, block)[i];
+    if (tir_uses_var(ir, iter->binding, v)) kinds |= bits[iter->kind];
+  }
+  return kinds;
+}

@@ -116,7 +116,6 @@ void iter_map_forget(struct tir_iter_map *m);
 
 /* Rewrites an expression as a sum. False: it is none. */
 bool iter_rewrite(struct tir_iter_map *m, tir_expr e, struct iter_sum *out);
-bool iter_holds_iterator(const struct tir_iter_map *m, tir_expr e);
 struct iter_sum iter_constant(const struct tir_iter_map *m, tir_expr base);
 struct iter_sum iter_sum_of(struct tir_iter_map *m, struct iter_split split, tir_expr base);
 
@@ -166,8 +165,9 @@ enum iter_verdict iter_short_cover(struct tir *ir, const tir_expr *indices, uint
 bool iter_covers_box(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars, uint32_t var_count,
                      tir_expr predicate, struct tir_progression *out);
 
-/* ---- Amounts ---- */
+/* ---- Amounts (iter_amount.c) ---- */
 
+bool iter_holds_iterator(const struct tir_iter_map *m, tir_expr e);
 bool iter_same(const struct tir_iter_map *m, tir_expr a, tir_expr b);
 bool iter_divides(const struct tir_iter_map *m, tir_expr a, tir_expr b); /* b divides a */
 tir_expr iter_ceil_quotient(const struct tir_iter_map *m, tir_expr a, tir_expr b);

@@ -16,6 +16,10 @@ void interp_order_begin(struct machine *m, struct thread *threads, uint32_t coun
   for (uint32_t i = 0; i < count; i++) threads[i].time = 1, threads[i].known.count = 0;
 }
 
+bool interp_is_at_named(const struct machine *m, const struct thread *t, int64_t number) {
+  return t->status == THREAD_AT_NAMED && interp_get(t, m->program->code.at[t->pc].a).i == number;
+}
+
 /* What who arrived knew in the phase that has not ended, or in those that have. */
 static uint32_t *clock_of(const struct machine *m, uint32_t barrier, bool ended) {
   uint64_t first = (2 * (uint64_t)barrier + ended) * m->block_threads;

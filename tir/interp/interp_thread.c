@@ -149,10 +149,6 @@ static bool meet_warps(struct machine *m, struct thread *threads, uint32_t count
   return true;
 }
 
-bool interp_is_at_named(const struct machine *m, const struct thread *t, int64_t number) {
-  return t->status == THREAD_AT_NAMED && interp_get(t, m->program->code.at[t->pc].a).i == number;
-}
-
 /* Lets the threads go on that wait at one barrier with a number, in one place, where they are as many as it says. *any:
  * some do. */
 static bool meet_named(struct machine *m, struct thread *threads, uint32_t count, bool *any) {

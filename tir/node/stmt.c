@@ -156,13 +156,6 @@ tir_expr tir_annotation(const struct tir *ir, struct tir_span where, const char 
 
 /* ---- Making ---- */
 
-tir_stmt tir_new_stmt(struct tir *ir, enum tir_stmt_kind kind) {
-  tir_stmt s = tir_grow_stmts(ir, 1);
-  memset(tir_stmt_at(ir, s), 0, sizeof(struct tir_stmt_node));
-  tir_stmt_at(ir, s)->kind = (uint8_t)kind;
-  return s;
-}
-
 tir_stmt tir_new_if(struct tir *ir, tir_expr condition) {
   tir_stmt test = tir_new_stmt(ir, TIR_IF);
   tir_stmt_at(ir, test)->test.condition = condition;

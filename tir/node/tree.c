@@ -1,6 +1,13 @@
 /* The tree of statements: walks go on from one to the next. */
 #include "arena.h"
 
+tir_stmt tir_new_stmt(struct tir *ir, enum tir_stmt_kind kind) {
+  tir_stmt s = tir_grow_stmts(ir, 1);
+  memset(tir_stmt_at(ir, s), 0, sizeof(struct tir_stmt_node));
+  tir_stmt_at(ir, s)->kind = (uint8_t)kind;
+  return s;
+}
+
 tir_stmt tir_after(const struct tir *ir, tir_stmt s, tir_stmt top) {
   while (s != top) {
     const struct tir_stmt_node *n = tir_stmt_at(ir, s);

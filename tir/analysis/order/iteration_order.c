@@ -102,20 +102,6 @@ struct instances {
   uint32_t spatial, count;
 };
 
-static bool reaches(const struct tir *ir, tir_stmt s) {
-  return s && (!tir_is(ir, s, TIR_BLOCK) || !tir_block_at(ir, s)->iters.count);
-}
-
-uint32_t tir_loops_in_reach(const struct tir *ir, tir_block block, tir_var *out, uint32_t most) {
-  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
-  uint32_t count = 0;
-  for (tir_stmt s = block; reaches(ir, s); s = tir_stmt_at(ir, s)->parent) count += tir_is(ir, s, TIR_LOOP);
-  uint32_t at = count;
-  for (tir_stmt s = block; reaches(ir, s); s = tir_stmt_at(ir, s)->parent)
-    if (tir_is(ir, s, TIR_LOOP) && --at < most) out[at] = tir_as(ir, s, TIR_LOOP)->loop.var;
-  return count;
-}
-
 /* The block's iterations; an opaque one counts as spatial, since an init begins again for each. `of_scope`: without
  * those that stay while the loops of the block's scope run. False: there are too many. */
 static bool find_instances(const struct tir *ir, tir_block block, bool of_scope, struct instances *out) {

@@ -26,11 +26,6 @@ struct tir_new_order {
 /* Refuses with the block, the buffer and the other block that needs the order. */
 bool tir_check_iteration_order(struct tir *ir, const struct tir_new_order *order, ms_error *err);
 
-/* Variables of the loops that a block without iterations may use itself (verify/verify.c, `isolation`): those around it
- * up to a block that has some, outermost first. A block with iterations may use none. Gives the number, stores at most
- * `most`. */
-uint32_t tir_loops_in_reach(const struct tir *ir, tir_block block, tir_var *out, uint32_t most);
-
 /* What iterations of the block that differ in reductions alone (or in others too: `any`) do to one element does not
  * depend on their order (commutative.c): each store overwrites it with what is the same in all of them, or combines it
  * by one operation that is commutative and associative. What it does by other means than stores of its own is taken for

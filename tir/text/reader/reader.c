@@ -72,55 +72,6 @@ static bool read_params(struct tir_reader *r) {
   return tir_reader_expect_char(r, ')', "after the parameters");
 }
 
-/* A quoted expression declares the names in it that are not known. */
-static bool declare_quoted(struct tir_reader *r, const struct tir_tokens *tokens) {
-  for (uint32_t i = 0; i < tokens->count; i++) {
-    const struct tir_token *t = &tokens->at[i];
-    if (t->kind != TIR_TOKEN_NAME || t->symbol == r->prefix) continue;
-    if (i && tokens->at[i - 1].kind == TIR_TOKEN_PUNCT && tokens->at[i - 1].punct == TIR_PUNCT('.', 0)) continue;
-    struct tir_binding b = tir_reader_lookup(r, t->symbol);
-    if (b.kind != TIR_UNBOUND && b.kind != TIR_BOUND_TYPE) continue;
-    tir_type type = b.kind == TIR_BOUND_TYPE ? b.ref : TIR_T_I32;
-    tir_expr e;
-    if (!tir_reader_symbol_value(r, i, tir_reader_name(r, t->symbol), type, &e)) return false;
-    tir_reader_bind(r, t->symbol, TIR_BOUND_EXPR, e);
-  }
-  return true;
-}
-
-bool tir_read_quoted(struct tir_reader *r, struct tir_item string, tir_expr *out) {
-  assert(string.kind == TIR_ITEM_STRING);
-  uint32_t offset = tir_reader_token(r, string.token)->offset, at = r->at;
-  struct tir_tokens outer = r->tokens, inner = {NULL, 0, 0};
-  const char *outer_text = r->text, *why;
-  size_t length = r->words->symbols.at[string.word].length, place;
-  if (r->quoted != UINT32_MAX)
-    return tir_reader_fail(r, string.token, MS_TEXT_SYNTAX, "a string inside a quoted expression");
-  char *copy = malloc(length + 1);
-  if (!copy) abort();
-  memcpy(copy, tir_reader_word(r, string.word), length + 1);
-  r->quoted = offset;
-  bool good = tir_lex(r->words, copy, length, &inner, &place, &why);
-  if (!good) {
-    tir_reader_fail(r, 0, MS_TEXT_SYNTAX, "%s", why);
-  } else {
-    r->tokens = inner;
-    r->text = copy;
-    r->at = 0;
-    good = declare_quoted(r, &inner) && tir_read_expr(r, out);
-    uint32_t kind = tir_reader_token(r, r->at)->kind;
-    if (good && kind != TIR_TOKEN_NEWLINE && kind != TIR_TOKEN_END)
-      good = tir_reader_fail(r, r->at, MS_TEXT_SYNTAX, "expected an expression and nothing more");
-  }
-  free(inner.at);
-  free(copy);
-  r->tokens = outer;
-  r->text = outer_text;
-  r->at = at;
-  r->quoted = UINT32_MAX;
-  return good;
-}
-
 /* ---- Functions ---- */
 
 /* The line after which a function's text ends: the dedent below its first suite. */

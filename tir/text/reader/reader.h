@@ -203,6 +203,10 @@ bool tir_reader_as_annotation(struct tir_reader *r, struct tir_item v, tir_expr 
 bool tir_reader_as_int(struct tir_reader *r, struct tir_item v, const char *what, int64_t *out);
 bool tir_reader_as_type(struct tir_reader *r, struct tir_item v, tir_type *out);
 struct tir_item tir_item_of_expr(tir_expr e, uint32_t token);
+/* A constant of a type; refuses what the type cannot hold. */
+bool tir_reader_constant(struct tir_reader *r, uint32_t token, tir_type type, double real, int64_t integer,
+                         bool is_real, tir_expr *out);
+tir_expr tir_reader_zero(struct tir_reader *r, tir_type type);
 
 /* ---- reader_expr.c ---- */
 
@@ -212,8 +216,6 @@ bool tir_read_values(struct tir_reader *r, struct tir_item *out);
 bool tir_read_expr(struct tir_reader *r, tir_expr *out);
 /* The load that a region without slices is; slices become ramps. */
 bool tir_reader_load(struct tir_reader *r, struct tir_item region, tir_expr *out);
-/* The expression in a string, as the shapes of parameters have them: its unknown names become variables. */
-bool tir_read_quoted(struct tir_reader *r, struct tir_item string, tir_expr *out);
 
 /* ---- reader_subscript.c ---- */
 
@@ -265,9 +267,6 @@ bool tir_reader_binary(struct tir_reader *r, uint32_t token, enum tir_kind kind,
 /* Brings both to a common type. */
 bool tir_reader_match(struct tir_reader *r, uint32_t token, tir_expr *a, tir_expr *b);
 bool tir_reader_cast(struct tir_reader *r, uint32_t token, tir_type type, tir_expr e, tir_expr *out);
-/* A constant of a type; refuses what the type cannot hold. */
-bool tir_reader_constant(struct tir_reader *r, uint32_t token, tir_type type, double real, int64_t integer,
-                         bool is_real, tir_expr *out);
 
 /* The extent of [begin, end), both of one type. */
 bool tir_reader_extent(struct tir_reader *r, uint32_t token, tir_expr begin, tir_expr end, tir_expr *out);
@@ -328,7 +327,6 @@ bool tir_take_path(struct tir_reader *r, char *out, size_t size);
 bool tir_reader_annotations(struct tir_reader *r, struct tir_item map, struct tir_span *span);
 bool tir_reader_new_loop(struct tir_reader *r, tir_symbol name, uint32_t token, tir_expr min, tir_expr extent,
                          enum tir_loop_kind kind, tir_stmt *out);
-tir_expr tir_reader_zero(struct tir_reader *r, tir_type type);
 
 /* ---- reader.c ---- */
 

@@ -20,35 +20,6 @@ static int64_t wrap(tir_type type, int64_t value) {
   return (int64_t)((kept ^ sign) - sign);
 }
 
-bool tir_reader_constant(struct tir_reader *r, uint32_t token, tir_type type, double real, int64_t integer,
-                         bool is_real, tir_expr *out) {
-  char text[24];
-  tir_type scalar = tir_type_with_lanes(type, 1);
-  tir_expr e;
-  if (tir_type_is_float(type)) {
-    double value = is_real ? real : (double)integer;
-    if (isfinite(value) && fabs(value) > tir_greatest_written(type))
-      return tir_reader_fail(r, token, MS_TEXT_TYPE, "%g is too large for %s", value, tir_type_text(scalar, text));
-    e = tir_float(r->ir, scalar, value);
-  } else if (tir_type_is_int(type) || tir_type_code(type) == TIR_BOOL) {
-    if (is_real && !(fabs(real) < 9.2e18))
-      return tir_reader_fail(r, token, MS_TEXT_TYPE, "%g is no %s", real, tir_type_text(scalar, text));
-    int64_t value = is_real ? (int64_t)real : integer;
-    if (tir_type_code(type) == TIR_BOOL) value = value != 0;
-    struct tir_bounds range = tir_type_bounds(scalar);
-    if (value < range.lo || value > range.hi)
-      return tir_reader_fail(r, token, MS_TEXT_TYPE, "%lld does not fit in %s", (long long)value,
-                             tir_type_text(scalar, text));
-    e = tir_int(r->ir, scalar, value);
-  } else {
-    return tir_reader_fail(r, token, MS_TEXT_TYPE, "there are no constants of type %s", tir_type_text(type, text));
-  }
-  if (!tir_reader_note(r, token, e)) return false;
-  if (tir_type_lanes(type) > 1) e = tir_unary(r->ir, TIR_BROADCAST, type, e);
-  *out = e;
-  return tir_reader_note(r, token, e);
-}
-
 static bool has_number(const struct tir *ir, tir_expr e) {
   tir_type t = tir_type_of(ir, e);
   return tir_type_is_int(t) || tir_type_is_float(t) || tir_type_code(t) == TIR_BOOL;

@@ -38,12 +38,6 @@ bool tir_take_path(struct tir_reader *r, char *out, size_t size) {
   return true;
 }
 
-tir_expr tir_reader_zero(struct tir_reader *r, tir_type type) {
-  tir_expr zero = tir_int(r->ir, type, 0);
-  tir_reader_note(r, r->at, zero);
-  return zero;
-}
-
 /* ---- Annotations ---- */
 
 /* Puts an annotation into an array that ascends by the text of the keys; a key that is there gets the new value. */
