@@ -4,16 +4,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-uint32_t vm_plan_operands(struct vm_plan *plan, uint32_t count) {
-  assert(plan->operand_count <= plan->operand_capacity);
-  uint64_t size = (uint64_t)plan->operand_count + count;
-  if (size > plan->operand_capacity)
-    plan->operands = tir_enlarge(plan->operands, &plan->operand_capacity, size, sizeof *plan->operands);
-  uint32_t first = plan->operand_count;
-  plan->operand_count = (uint32_t)size;
-  return first;
-}
-
 static bool is_list(const struct vm_value *v) { return v->kind == VM_LIST || v->kind == VM_MAP; }
 
 static bool has_ref(const struct vm_steps *s, const struct vm_value *v) {

@@ -1,19 +1,13 @@
 /* The tables of instructions and queries in memory, and the grammar of their columns. */
 #include "table.h"
 
-#include "run.h"
-
 #include <assert.h>
 #include <pthread.h>
 #include <string.h>
 
-static const struct {
-  struct vm_kind_info info;
-  vm_perform perform;
-} kinds[VM_KIND_COUNT] = {
+static const struct vm_kind_info kinds[VM_KIND_COUNT] = {
 #define INST(kind, old, method, inputs, attrs, outputs, effect, safe, source, performs, doc)                           \
-  {{#kind, old, method, inputs, attrs, outputs, doc, VM_EFFECT_##effect, VM_IS_##safe, VM_IS_##source},                \
-   vm_do_##performs},
+  {#kind, old, method, inputs, attrs, outputs, doc, VM_EFFECT_##effect, VM_IS_##safe, VM_IS_##source},
 #define VM_IS_safe   true
 #define VM_IS_unsafe false
 #define VM_IS_own    true
@@ -24,25 +18,7 @@ static const struct {
 
 const struct vm_kind_info *vm_kind_info(enum vm_kind kind) {
   assert(kind < VM_KIND_COUNT);
-  return &kinds[kind].info;
-}
-
-static bool refuse_empty(struct vm_run *r, const struct vm_step *step) {
-  (void)step;
-  return ms_fail(r->err, MS_NOTHING_TO_SCHEDULE, "an extent of the function is 0");
-}
-
-static bool refuse_aliased(struct vm_run *r, const struct vm_step *step) {
-  (void)step;
-  return ms_fail(r->err, MS_BUFFERS_ALIASED, "the function uses the same memory as two buffers: one is a view");
-}
-
-vm_perform vm_performer_in(const struct tir *ir, enum vm_kind kind) {
-  MS_CHECK(kind < VM_KIND_COUNT);
-  bool looks = kinds[kind].info.effect == VM_EFFECT_look || kinds[kind].info.effect == VM_EFFECT_mark;
-  if ((ir->has_empty || ir->aliased) && !looks && kind != VM_SampleCategorical)
-    return ir->has_empty ? refuse_empty : refuse_aliased;
-  return kinds[kind].perform;
+  return &kinds[kind];
 }
 
 static const struct vm_query_info queries[VM_QUERY_COUNT] = {
@@ -96,7 +72,7 @@ static void name_kind(const char *name, size_t length, enum vm_kind kind) {
 static void name_kinds(void) {
   static_assert(VM_KIND_COUNT <= NAME_SLOTS / 8, "slots stay free, so that each search ends");
   for (int k = 0; k < VM_KIND_COUNT; k++) {
-    const struct vm_kind_info *info = &kinds[k].info;
+    const struct vm_kind_info *info = &kinds[k];
     name_kind(info->name, strlen(info->name), (enum vm_kind)k);
     name_kind(info->method, word_length(info->method), (enum vm_kind)k);
     for (const char *old = info->old_names; *old; old = next_word(old))

@@ -401,3 +401,19 @@ bool module_value(struct module_graph *g, uint32_t node, tir_expr *out) {
   g->expr_depth--;
   return good;
 }
+
+bool module_annotations(struct module_graph *g, uint32_t node, const char *field, struct tir_span *out) {
+  struct node_list map;
+  *out = (struct tir_span){0, 0};
+  if (!module_map(g, node, field, &map)) return false;
+  for (uint32_t i = 0; i < map.count; i += 2) {
+    uint32_t key, value;
+    const char *text;
+    tir_expr e;
+    if (!module_item(g, &map, i, &key) || !module_item(g, &map, i + 1, &value)) return false;
+    if (!module_is(g, key, "String")) return module_fail(g, map.node, NULL, "key %u is no text", i / 2);
+    if (!module_text_at(g, key, &text) || !module_value(g, value, &e)) return false;
+    tir_annotate_span(g->ir, out, tir_symbol_of(g->ir, text), e);
+  }
+  return true;
+}

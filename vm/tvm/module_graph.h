@@ -1,6 +1,7 @@
 /* Modules while they are read from TVM's graphs of nodes. Internal to vm.
  *
- *   module_graph.c  the module and its functions; nodes and fields that must be there; what names stand for
+ *   module_graph.c  the module and its functions
+ *   module_node.c   nodes and fields that must be there; what names stand for
  *   module_type.c   types, and buffers
  *   module_expr.c   expressions, and the values of annotations
  *   module_stmt.c   statements and blocks
@@ -48,7 +49,7 @@ struct node_list {
   const json_t *items;
 };
 
-/* ---- module_graph.c ---- */
+/* ---- module_node.c ---- */
 
 /* Names the node, its type and, where it is not NULL, the field. */
 bool module_fail(struct module_graph *g, uint32_t node, const char *field, const char *format, ...)
@@ -65,20 +66,20 @@ bool module_item(struct module_graph *g, const struct node_list *list, uint32_t 
 bool module_integer(struct module_graph *g, uint32_t node, const char *field, int64_t *out);
 /* The text of the node that a field refers to; *out is the graph's. */
 bool module_text(struct module_graph *g, uint32_t node, const char *field, const char **out);
+bool module_text_at(struct module_graph *g, uint32_t node, const char **out); /* of the node itself */
 /* The pairs of a map: keys and values in turn. */
 bool module_map(struct module_graph *g, uint32_t node, const char *field, struct node_list *out);
-bool module_annotations(struct module_graph *g, uint32_t node, const char *field, struct tir_span *out);
 
 uint32_t module_open(const struct module_graph *g); /* a scope */
 void module_close(struct module_graph *g, uint32_t mark);
 bool module_bind(struct module_graph *g, uint32_t node, bool is_buffer, uint32_t ref);
-/* Makes the variable that a field names, for the scope. */
-bool module_new_var(struct module_graph *g, uint32_t node, const char *field, enum tir_var_kind kind, tir_expr min,
-                    tir_expr extent, tir_var *out);
 
 /* ---- module_type.c ---- */
 
 bool module_type(struct module_graph *g, uint32_t node, const char *field, tir_type *out);
+/* Makes the variable that a field names, for the scope. */
+bool module_new_var(struct module_graph *g, uint32_t node, const char *field, enum tir_var_kind kind, tir_expr min,
+                    tir_expr extent, tir_var *out);
 /* The buffer of a variable, made for the scope; variables of its own, in strides and offset, too where `matched`. */
 bool module_new_buffer(struct module_graph *g, uint32_t var, bool matched, tir_buffer *out);
 /* The buffer that a field names, which is in scope. */
@@ -97,6 +98,7 @@ bool module_index_of(struct module_graph *g, uint32_t node, const char *field, t
 bool module_indices(struct module_graph *g, uint32_t node, tir_buffer buffer, tir_expr *out, int *lanes);
 bool module_predicate(struct module_graph *g, uint32_t node, int lanes, tir_expr *out); /* TIR_NONE: there is none */
 bool module_value(struct module_graph *g, uint32_t node, tir_expr *out);                /* of an annotation */
+bool module_annotations(struct module_graph *g, uint32_t node, const char *field, struct tir_span *out);
 
 /* ---- module_stmt.c ---- */
 

@@ -186,3 +186,19 @@ bool module_region(struct module_graph *g, uint32_t node, struct tir_region *out
   *out = tir_new_region(g->ir, buffer, ranges);
   return true;
 }
+
+bool module_new_var(struct module_graph *g, uint32_t node, const char *field, enum tir_var_kind kind, tir_expr min,
+                    tir_expr extent, tir_var *out) {
+  uint32_t var;
+  const char *name;
+  tir_type type;
+  if (!module_ref(g, node, field, "Var", &var) || !module_text(g, var, "name", &name) ||
+      !module_type(g, var, "ty", &type))
+    return false;
+  if (extent && (!tir_type_is_int(type) || tir_type_lanes(type) != 1 || type != tir_type_of(g->ir, extent) ||
+                 type != tir_type_of(g->ir, min)))
+    return module_fail(g, var, "ty", "it is not of the type of its range");
+  if (type == TIR_T_VOID || type == TIR_T_STRING) return module_fail(g, var, "ty", "it is no type of a variable");
+  *out = tir_new_var(g->ir, kind, tir_name_of(g->ir, name), type, min, extent);
+  return module_bind(g, var, false, tir_var_expr(g->ir, *out));
+}
