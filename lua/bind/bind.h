@@ -36,6 +36,7 @@ void script_say_when_slow(unsigned seconds);
 /* Forgets it: an interactive session goes on. */
 void script_resume(void);
 bool script_interrupted(void);
+const volatile bool *script_stopped(void); /* whether it is; for measurers */
 /* Raises "interrupted" where the user asked to stop and the state is not patient: before what takes long and has no
  * hook. Gives what turns from 0 while it runs; NULL: nothing does. Where it ends by that, with MS_RUN_STOPPED,
  * bind_raise says "interrupted". */

@@ -28,7 +28,7 @@ static int new_measurer(lua_State *L) {
   struct jit_target target;
   ms_error err = {.instruction = -1};
   if (!jit_target_parse(bind_option_text(L, 1, "target", "native"), &target, &err)) return bind_raise(L, &err);
-  struct jit_measurer_options options = {.stop = bind_search_stopped(),
+  struct jit_measurer_options options = {.stop = script_stopped(),
                                          .builders = (uint32_t)bind_option_int(L, 1, "builders", 0),
                                          .censor_factor = bind_option_bool(L, 1, "patient", false) ? -1 : 0,
                                          .run_timeout = bind_option_bool(L, 1, "patient", false) ? 60 : 0,

@@ -205,11 +205,6 @@ static void push_candidate(lua_State *L, struct search_candidate *c) {
   lua_setfield(L, -2, "features");
 }
 
-static volatile bool stop_measurer;
-void bind_search_interrupt(void) { stop_measurer = true; }
-void bind_search_resume(void) { stop_measurer = false; }
-const volatile bool *bind_search_stopped(void) { return &stop_measurer; }
-
 /* Refusals of one kind: rules/refusals.lua has them as tables. */
 struct refusal {
   const struct search_candidate *first;

@@ -50,9 +50,5 @@ void bind_stores(lua_State *L);
 void bind_redis(lua_State *L); /* connections to a server, of a fleet of workers */
 void bind_visible(lua_State *L);
 void bind_files(lua_State *L);
-/* Makes a replay that runs return soon; async-signal-safe. */
-void bind_search_interrupt(void);
-void bind_search_resume(void);
-const volatile bool *bind_search_stopped(void); /* whether it was called */
 
 #endif

@@ -8,12 +8,6 @@
 
 static struct db **check_store(lua_State *L) { return luaL_checkudata(L, 1, BOUND_STORE); }
 
-struct db *bind_open_store(lua_State *L) {
-  struct db *db = *check_store(L);
-  if (!db) bind_refuse(L, "the store is closed");
-  return db;
-}
-
 static void warn_of_damage(void *unused, const char *line) {
   (void)unused;
   visible_complain("msched: ", line);
@@ -42,28 +36,6 @@ static int collect_store(lua_State *L) {
 static int store_path(lua_State *L) {
   lua_pushstring(L, db_path(bind_open_store(L)));
   return 1;
-}
-
-void bind_push_id(lua_State *L, const db_id *id) { lua_pushlstring(L, (const char *)id->bytes, 16); }
-
-db_id bind_check_id_field(lua_State *L, int at, const char *field) {
-  size_t length = 0;
-  lua_getfield(L, at, field);
-  const char *bytes = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &length) : "";
-  if (length != 16) bind_refuse(L, "`%s` is an id of 16 bytes, as put_workload gives it", field);
-  db_id id;
-  memcpy(id.bytes, bytes, 16);
-  lua_pop(L, 1);
-  return id;
-}
-
-db_id bind_check_id(lua_State *L, int at) {
-  size_t length;
-  const char *bytes = luaL_checklstring(L, at, &length);
-  luaL_argcheck(L, length == 16, at, "an id of 16 bytes is expected");
-  db_id id;
-  memcpy(id.bytes, bytes, 16);
-  return id;
 }
 
 /* store:workload_id(function): the id that it has in every store */

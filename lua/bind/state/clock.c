@@ -3,6 +3,14 @@
 
 #include <math.h>
 
+int64_t script_now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+double script_now(void) { return 1e-9 * (double)script_now_ns(); }
+
 double script_clock_seconds(clockid_t clock) {
   struct timespec t;
   clock_gettime(clock, &t);

@@ -41,6 +41,7 @@ struct script { /* found through the allocator's data */
   struct cells cells;
   struct memo *memo; /* of a state that postprocesses; NULL: none */
 };
+void *script_allocate(void *script, void *at, size_t old_size, size_t size); /* of a state of ours */
 struct script *script_of(lua_State *L);
 void sandbox_tell_left_out(const struct script *s); /* of what was printed; sandbox.c */
 int sandbox_print_aside(lua_State *L);              /* print: to standard error, so much at most */
@@ -56,6 +57,7 @@ bool script_must_stop(const struct script *s); /* late, or interrupted */
 void script_stop_here(lua_State *L);           /* raises, where it must */
 double script_clock_seconds(clockid_t clock);  /* of this thread or process, say */
 double script_now(void);                       /* seconds of a steady clock */
+int64_t script_now_ns(void);                   /* its nanoseconds; async-signal-safe */
 /* While a call has a clock, loops in C look at a flag of the state's own, which interrupts set too, and the end of the
  * clock. armed: false where they do already, or too many states do. */
 bool script_arm(struct script *s);
@@ -76,6 +78,8 @@ void ends_open(lua_State *L);         /* replaces os.exit and debug.sethook; end
 void commands_open(lua_State *L);     /* replaces os.execute and io.popen; commands.c */
 void confine_open(lua_State *L);      /* replaces what could break C: load, debug, os.setlocale; confine.c */
 void script_open_pcall(lua_State *L); /* replaces pcall and xpcall; limited.c */
+/* Pushes the place in the user's file that the call comes from, as "file:line: ", or "" if there is none. */
+int script_where(lua_State *L);
 /* The hook, called each SCRIPT_HOOK_PERIOD instructions. */
 enum { SCRIPT_HOOK_PERIOD = 2000 };
 void script_watch(lua_State *L, lua_Debug *unused);
