@@ -8,7 +8,7 @@
 
 enum { ALL = 63 }; /* bits of zero */
 
-struct search {
+struct alignment_search {
   const struct emit_c *e;
   int left; /* nodes that are looked at: what is shared is looked at again */
 };
@@ -16,10 +16,10 @@ struct search {
 static int lesser(int a, int b) { return a < b ? a : b; }
 static int zeros(int64_t x) { return x ? lesser(__builtin_ctzll((uint64_t)x), ALL) : ALL; }
 
-static int trailing_zeros(struct search *s, tir_expr x);
+static int trailing_zeros(struct alignment_search *s, tir_expr x);
 
 /* Rounded down or to zero: nothing is rounded where the dividend has as many zeros as the divisor, a power of two. */
-static int of_quotient(struct search *s, const struct tir_expr_node *n) {
+static int of_quotient(struct alignment_search *s, const struct tir_expr_node *n) {
   const struct tir *ir = s->e->ir;
   int64_t by = tir_is_int(ir, n->b) ? tir_at(ir, n->b)->imm : 0;
   if (by <= 0 || (by & (by - 1)) != 0) return 0;
@@ -28,7 +28,7 @@ static int of_quotient(struct search *s, const struct tir_expr_node *n) {
 }
 
 /* How many bits of an integer are zero from the lowest on, whatever its variables are. */
-static int trailing_zeros(struct search *s, tir_expr x) {
+static int trailing_zeros(struct alignment_search *s, tir_expr x) {
   const struct tir_expr_node *n = tir_at(s->e->ir, x);
   if (--s->left < 0) return 0;
   switch (n->kind) {
@@ -54,7 +54,7 @@ bool emit_cuda_is_aligned(const struct emit_c *e, tir_expr index) {
   int lanes = tir_type_lanes(n->type);
   if (lanes == 1) return true;
   assert(n->kind == TIR_RAMP && e->bound);
-  struct search s = {e, MOST_NODES};
+  struct alignment_search s = {e, MOST_NODES};
   return (lanes & (lanes - 1)) == 0 && trailing_zeros(&s, n->a) >= zeros(lanes);
 }
 

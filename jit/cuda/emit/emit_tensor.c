@@ -160,7 +160,7 @@ static const char *fill_function(struct emit_c *e, const struct fragment *f, cha
 
 /* ---- Calls ---- */
 
-struct search {
+struct layout_search {
   const struct emit_c *e;
   tir_buffer buffer;
   const char *layout; /* NULL: no load was seen */
@@ -168,7 +168,7 @@ struct search {
 };
 
 static bool find_load(void *data, tir_expr x) {
-  struct search *s = data;
+  struct layout_search *s = data;
   const struct tir_expr_node *n = tir_at(s->e->ir, x);
   if (!tir_is_device_call(s->e->ir, x, TIR_WMMA_LOAD) || !tir_takes_operands(TIR_WMMA_LOAD, n->count)) return true;
   const tir_expr *args = tir_operands(s->e->ir, n->operands);
@@ -181,7 +181,7 @@ static bool find_load(void *data, tir_expr x) {
 
 /* How the fragments of the buffer were loaded, which argument `arg` has a pointer to. */
 static const char *layout_of(struct emit_c *e, tir_expr arg) {
-  struct search s = {e, tir_at(e->ir, arg)->ref, NULL, false};
+  struct layout_search s = {e, tir_at(e->ir, arg)->ref, NULL, false};
   tir_stmt top = e->ir->funcs.at[e->func].body;
   for (tir_stmt t = top; t; t = tir_next(e->ir, t, top))
     if (tir_is(e->ir, t, TIR_EVALUATE)) tir_walk_expr(e->ir, tir_stmt_at(e->ir, t)->evaluate.value, find_load, &s);
