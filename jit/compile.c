@@ -1,8 +1,8 @@
 /* From a scheduled function to code in memory, by its target's backend. */
 #include "backend.h"
 #include "jit/c/emit_c.h"
+#include "jit/export/symbols.h"
 #include "jit/measure/arrange_threads.h"
-#include "symbols.h"
 
 #include <stdlib.h>
 #include <string.h>

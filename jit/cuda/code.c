@@ -1,7 +1,7 @@
 /* Kernels for CUDA as code: their source, what NVRTC makes of it, and the row in the table. */
 #include "cuda.h"
 #include "jit/c/emit_c.h"
-#include "jit/header.h"
+#include "jit/export/header.h"
 #include "jit/host/file.h"
 #include "launch.h"
 #include "launcher.h"

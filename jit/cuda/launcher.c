@@ -1,7 +1,7 @@
 #include "launcher.h"
 
 #include "jit/c/emit_c.h"
-#include "jit/header.h"
+#include "jit/export/header.h"
 
 #include <stdlib.h>
 

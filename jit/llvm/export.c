@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "jit/backend.h"
 #include "jit/c/emit_c.h"
-#include "jit/header.h"
+#include "jit/export/header.h"
 #include "jit/host/file.h"
 #include "jit/host/process.h"
 

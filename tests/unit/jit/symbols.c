@@ -1,5 +1,5 @@
 /* Names that an exported function cannot have, and those that it can. */
-#include "jit/symbols.h"
+#include "jit/export/symbols.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

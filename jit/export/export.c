@@ -1,5 +1,5 @@
 /* Writing a function to files, by its target's backend: its name there, and what forms there are. */
-#include "backend.h"
+#include "jit/backend.h"
 #include "jit/c/emit_c.h"
 #include "symbols.h"
 

@@ -2,7 +2,7 @@
 #ifndef MSCHED_JIT_HEADER_H
 #define MSCHED_JIT_HEADER_H
 
-#include "jit.h"
+#include "jit/jit.h"
 
 enum { HEADER_NAME = JIT_EXPORTED_NAME }; /* bytes of a function's name, or a parameter's */
 

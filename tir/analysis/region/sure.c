@@ -1,5 +1,5 @@
 /* What is surely covered: where conditions leave out a part of a region, or all of it. */
-#include "analysis.h"
+#include "tir/analysis/analysis.h"
 
 #include <string.h>
 

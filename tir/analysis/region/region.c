@@ -2,7 +2,7 @@
  *
  * Interval arithmetic gives an upper bound, one dimension at a time; where the map is affine and a box, iterator maps
  * give the exact answer. Source: TVM's integer sets (EvalSet, EstimateRegion…) draw the same lines. */
-#include "analysis.h"
+#include "tir/analysis/analysis.h"
 #include "tir/arith/iter_map.h"
 #include "tir/arith/linear.h"
 

@@ -1,6 +1,6 @@
 /* Exact regions: whether what a block declares to write is what it writes. Where it is more, order and cover cannot be
  * seen from regions. The parts of a partitioned loop are such blocks. */
-#include "analysis.h"
+#include "tir/analysis/analysis.h"
 #include "tir/analysis/order/order.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "header.h"
 
 #include "jit/c/emit_c.h"
-#include "packing.h"
+#include "jit/packing.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Dense and strided: whether what a block accesses while loops run leaves out elements between the first and the
  * last. */
-#include "analysis.h"
+#include "tir/analysis/analysis.h"
 
 enum { MOST_STEPS = 32, MOST_RANK = 16 };
 
