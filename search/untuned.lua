@@ -5,8 +5,8 @@ local resume, run_options = msched.load "search.resume", msched.load "search.opt
 
 local untuned = {}
 
-local PROPOSALS = {budget = 10000, most = 200, each = 3} -- of a sketch; of all; of a register tile
-local DRAWN = 200
+-- As analytical.candidates takes them: of a sketch, of all, of a register tile; and how many are drawn beside them.
+untuned.PROPOSALS, untuned.DRAWN = {budget = 10000, most = 200, each = 3}, 200
 
 -- What a proposal depends on besides function and target, as its record has it; nil: it is made again each time, since
 -- it depends on what the user gives.
@@ -78,7 +78,7 @@ end
 
 -- The top-ranked candidate that can be built; nil and why: there is none.
 function untuned.choice(task)
-  local c, why = first_built(task, (analytical.candidates(task, PROPOSALS, DRAWN)))
+  local c, why = first_built(task, (analytical.candidates(task, untuned.PROPOSALS, untuned.DRAWN)))
   return c, why and "no proposal can be built: " .. why or "every proposal was refused"
 end
 

@@ -4,7 +4,9 @@
 -- usage: msched bench_nets.lua DATA
 local ms = require "msched"
 local cli = ms.load "lua.cli.cli"
-local onnx = dofile(arg[0]:match "^(.*)/lua/[^/]*/[^/]*$" .. "/support/lua/onnx.lua")
+local here = arg[0]:match "^(.*)/lua/[^/]*/[^/]*$"
+local onnx = dofile(here .. "/support/lua/onnx.lua")
+dofile(here .. "/support/lua/few_proposals.lua")
 local data = arg[1]
 ms.is_terminal = function() return false end -- as commands have it
 

@@ -3,6 +3,7 @@
 -- there are; by what a store has measured, by estimates, and where nothing is estimated.  usage: msched layouts.lua
 local ms = msched
 local here = arg[0]:match "^(.*)/lua/[^/]*/[^/]*$"
+dofile(here .. "/support/lua/few_proposals.lua")
 local onnx = dofile(here .. "/support/lua/onnx.lua")
 local layout = ms.load "lua.net.layout"
 local path, db = os.tmpname(), os.tmpname()

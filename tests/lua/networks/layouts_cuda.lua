@@ -4,6 +4,7 @@
 -- usage: msched layouts_cuda.lua
 local ms = msched
 local here = arg[0]:match "^(.*)/lua/[^/]*/[^/]*$"
+dofile(here .. "/support/lua/few_proposals.lua")
 local onnx = dofile(here .. "/support/lua/onnx.lua")
 local own = dofile(here .. "/support/lua/folder.lua")
 local layout, plan, search = ms.load "lua.net.layout", ms.load "lua.net.plan", ms.load "search.tune"

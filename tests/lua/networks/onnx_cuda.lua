@@ -4,6 +4,7 @@
 local ms = msched
 local flag = ... or ""
 local here = arg[0]:match "^(.*)/lua/[^/]*/[^/]*$"
+dofile(here .. "/support/lua/few_proposals.lua")
 local onnx = dofile(here .. "/support/lua/onnx.lua")
 local TARGET = "cuda -arch=sm_90"
 if not os.execute "g++ --version >/dev/null 2>&1" then
@@ -107,7 +108,11 @@ for name, func in pairs {twice = te.func("twice", {X, W, product(product(X, W), 
   local task = ms.load "search.tune".all({{func}}, {target = TARGET, no_tune = true, db = folder .. "/candidates.db",
                                                     listen = function() end})[1]
   assert(task.fastest, name .. ": " .. tostring(task.error or "there is no candidate"))
-  ms.check_lowered(func, ms.apply(func, task.fastest.trace):func(), TARGET, 1)
+  local scheduled = ms.apply(func, task.fastest.trace):func()
+  local text = scheduled:script()
+  assert(text:find("W_shared_1", 1, true) or name == "less" and text:find("W_shared", 1, true), text)
+  assert(not text:find("zero_shared", 1, true), text)
+  ms.check_lowered(func, scheduled, TARGET, 1)
 end
 
 -- ---- Libraries ---------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 -- passes in their sandbox, and what they leave that is wrong.
 local ms = msched
 local here = arg[0]:match "^(.*)/lua/[^/]*/[^/]*$"
+dofile(here .. "/support/lua/few_proposals.lua")
 local planned, onnx = dofile(here .. "/support/lua/planned.lua"), dofile(here .. "/support/lua/onnx.lua")
 local some, build, norm = planned.some, planned.build, planned.norm
 local check, groups = planned.check, planned.groups

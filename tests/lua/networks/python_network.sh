@@ -7,6 +7,13 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 command -v python3 >/dev/null || { echo "no python3"; exit 77; }
+# The store has a choice among few proposals of each function before.
+cat >few.lua <<'E2'
+local model, root, target = table.unpack(arg)
+dofile(root .. "/tests/support/lua/few_proposals.lua")
+msched.onnx(model, {dims = {batch = 2}}):plan {no_tune = true, db = "d.db", target = target}
+E2
+"$msched" few.lua "$digits" "$2"
 "$msched" export "$digits" --dim batch=2 -o digits.so --db d.db >/dev/null
 
 # One library is open once: no copy of the object closes it a second time. This asks nothing of NumPy.
@@ -31,6 +38,7 @@ PYTHONPATH=empty python3 once.py
 
 # A CPU that lacks what the library's code may use.
 if [ "$(uname -m)" = x86_64 ]; then
+  "$msched" few.lua "$digits" "$2" "llvm -mcpu=x86-64-v3 -mattr=+xop,+avx512fp16"
   "$msched" export "$digits" --dim batch=2 --target "llvm -mcpu=x86-64-v3 -mattr=+xop,+avx512fp16" -o more.so --db d.db >/dev/null
   PYTHONPATH=empty python3 -c "import more_network; more_network.Network()" 2>said && { echo "a CPU without XOP opens it"; exit 1; }
   grep -q "^OSError: .*more.so with .*more.weights: this machine has no .*, which code for llvm " said

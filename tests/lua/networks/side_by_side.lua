@@ -3,6 +3,7 @@
 -- of ten threads, a child of a fork; the whole of what runs before a look at indices; times by layer.
 local ms = msched
 local here = arg[0]:match "^(.*)/lua/[^/]*/[^/]*$"
+dofile(here .. "/support/lua/few_proposals.lua")
 local onnx = dofile(here .. "/support/lua/onnx.lua")
 local own = dofile(here .. "/support/lua/folder.lua")
 local folder, run, put, get = own.path, own.run, own.put, own.get
