@@ -514,7 +514,7 @@ for _, e in ipairs(untuned) do
   if e.name == "rect" then rects = rects + 1 end
   if e.name == "path" and e.attributes.class == "axis" then edges = edges + 1 end
 end
-assert(rects == 5 and edges == 4, "a rectangle a call, a line from each to the next")
+assert(rects == 4 and edges == 3, "a rectangle a call, a line from each to the next")
 local function functions_of_digits()
   return ms.load "lua.net.plan".prepare(ms.onnx(digits, {dims = {batch = 1}})).functions
 end
