@@ -5,7 +5,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 ulimit -c 0
 said=0
-for kilobytes in $(seq 180000 15000 900000); do
+for kilobytes in $(seq 180000 5000 900000); do
   rm -f "$work"/*
   (ulimit -v "$kilobytes" && exec "$msched" tune "$gemm" --trials 2 --db "$work/records.db" -- 48 32 32) >"$work/out" 2>&1
   rc=$?
