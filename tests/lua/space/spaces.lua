@@ -1,8 +1,8 @@
 -- The spaces of the 19 operators of lua/bench/data/workloads: each opens, and candidates drawn from its sketches are
 -- postprocessed and, for this machine, built. Prints what was refused, by whom and with which code. MetaSchedule's
 -- sketches for both targets are drawn too, and run through our postprocessors; those for GPUs that are accepted are
--- candidates
--- of ours. usage: msched spaces.lua ROOT DRAWS BUILDS [WORKLOAD…]    DRAWS a space, of which BUILDS are built
+-- candidates of ours.
+-- usage: msched spaces.lua ROOT DRAWS BUILDS [WORKLOAD…]    DRAWS a space, of which BUILDS are built
 local ms = require "msched"
 local tune, refusals = ms.load "search.tune", ms.load "rules.refusals"
 
@@ -58,17 +58,6 @@ local function check_cpu(name, func)
   end
 end
 
--- Our trace with the decisions of another, where it draws the same.
-local function with_decisions(ours, theirs)
-  local own, given = ours:draws(), theirs:draws()
-  if #own ~= #given then return nil end
-  for i, d in ipairs(given) do
-    if own[i].kind ~= d.kind then return nil end
-    ours = ours:with_decision(own[i].index, d.decision)
-  end
-  return ours
-end
-
 -- Our postprocessors lose nothing: each of MetaSchedule's draws without them that a GPU would launch is a candidate of
 -- ours.
 local function check_gpu(name, func)
@@ -77,7 +66,7 @@ local function check_gpu(name, func)
   for _, c in ipairs(drawn) do
     local theirs = c.sketch_trace:simplified(true)
     for _, ours in ipairs(sketches) do
-      local decided = with_decisions(ours, theirs)
+      local decided = workloads.with_decisions(ours, theirs)
       local ok, sch = pcall(ms.apply, func, decided or ours)
       if decided and ok and sch:hash() == ms.apply(func, theirs):hash() then
         found = found + 1

@@ -16,17 +16,6 @@ local function simplified(traces)
   return list
 end
 
--- MetaSchedule's decisions in our trace: both draw the same, in the same order. nil: they do not.
-local function with_decisions(ours, theirs)
-  local own, given = ours:draws(), theirs:draws()
-  if #own ~= #given then return nil end
-  for i, d in ipairs(given) do
-    if own[i].kind ~= d.kind then return nil end
-    if d.decision then ours = ours:with_decision(own[i].index, d.decision) end
-  end
-  return ours
-end
-
 local function replayed(func, trace)
   local ok, sch = pcall(ms.apply, func, trace)
   return ok and sch or nil, sch
@@ -36,7 +25,7 @@ end
 local function find(func, sketches, theirs, finish)
   local want = assert(replayed(func, theirs)):hash()
   for i, ours in ipairs(sketches) do
-    local decided = with_decisions(ours, theirs)
+    local decided = workloads.with_decisions(ours, theirs)
     local sch = decided and replayed(func, decided)
     if sch and (not finish or finish(sch)) and sch:hash() == want then return i end
   end

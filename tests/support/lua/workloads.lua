@@ -61,4 +61,15 @@ function workloads.draw(pool, sketches, draws, refused, seed)
   return accepted
 end
 
+-- The decisions of a trace in another of ours: both draw the same, in the same order. nil: they do not.
+function workloads.with_decisions(ours, theirs)
+  local own, given = ours:draws(), theirs:draws()
+  if #own ~= #given then return nil end
+  for i, d in ipairs(given) do
+    if own[i].kind ~= d.kind then return nil end
+    if d.decision then ours = ours:with_decision(own[i].index, d.decision) end
+  end
+  return ours
+end
+
 return workloads
