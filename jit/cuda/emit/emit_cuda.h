@@ -43,6 +43,8 @@ const struct emit_cuda_element *emit_cuda_element_of(tir_type type); /* of opera
 /* What accumulators are in C and in asm; NULL: there are none of that type. */
 const char *emit_cuda_sum_type(tir_type type, char *constraint);
 const char *emit_c_matrices(struct emit_c *e, bool transposed); /* the function that loads four matrices */
+/* Elements of 16 bits lie two in a register: the beginning of a call that gives one of them, or puts one there. */
+const char *emit_c_half_of_pair(struct emit_c *e, bool puts);
 /* Elements that lanes hold: one, and what sets it. */
 void emit_c_held(struct emit_c *e, tir_expr data, tir_expr element);
 void emit_c_hold(struct emit_c *e, tir_expr data, tir_expr element, tir_expr value);

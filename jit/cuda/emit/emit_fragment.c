@@ -37,8 +37,7 @@ const char *emit_c_matrices(struct emit_c *e, bool transposed) {
 
 /* ---- Elements that lanes hold ---- */
 
-/* Elements of 16 bits lie two in a register. */
-static const char *pair_function(struct emit_c *e, bool puts) {
+const char *emit_c_half_of_pair(struct emit_c *e, bool puts) {
   if (!puts && emit_c_needs(e, "ms_mma_get"))
     fputs("MS_HELPER uint16_t ms_mma_get(const uint32_t *d, int32_t i) {\n"
           "  return (uint16_t)(d[i / 2] >> i % 2 * 16);\n}\n",
@@ -82,7 +81,7 @@ void emit_c_held(struct emit_c *e, tir_expr data, tir_expr element) {
   tir_type type;
   char convert[64];
   if (!find_elements(e, data, &is_short, &type)) return;
-  if (is_short) fprintf(e->out, "%s(%s", emit_c_short_helper(e, "of", type, 1, convert), pair_function(e, false));
+  if (is_short) fprintf(e->out, "%s(%s", emit_c_short_helper(e, "of", type, 1, convert), emit_c_half_of_pair(e, false));
   write_elements(e, data, element, is_short ? ", " : "[");
   fputs(is_short ? "))" : "]", e->out);
 }
@@ -149,7 +148,7 @@ void emit_c_hold(struct emit_c *e, tir_expr data, tir_expr element, tir_expr val
   char convert[64];
   if (!find_elements(e, data, &is_short, &type)) return;
   if (is_short) emit_c_short_helper(e, "to", type, 1, convert);
-  fputs(is_short ? pair_function(e, true) : "(", e->out);
+  fputs(is_short ? emit_c_half_of_pair(e, true) : "(", e->out);
   write_elements(e, data, element, is_short ? ", " : "[");
   if (is_short)
     fprintf(e->out, ", %s(", convert);

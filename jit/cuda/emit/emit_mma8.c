@@ -63,18 +63,6 @@ static void product_function(struct emit_c *e, const struct fragment *sum, const
   fputs("               : \"r\"(a[0]), \"r\"(a[1]), \"r\"(b[0]));\n}\n", e->helpers);
 }
 
-static const char *pair_function(struct emit_c *e, bool puts) {
-  if (!puts && emit_c_needs(e, "ms_half_at"))
-    fputs(
-        "MS_HELPER uint16_t ms_half_at(const uint32_t *d, int32_t i) { return (uint16_t)(d[i / 2] >> i % 2 * 16); }\n",
-        e->helpers);
-  if (puts && emit_c_needs(e, "ms_put_half"))
-    fputs("MS_HELPER void ms_put_half(uint32_t *d, int32_t i, uint16_t h) {\n"
-          "  d[i / 2] = (d[i / 2] & 0xffff0000u >> i % 2 * 16) | (uint32_t)h << i % 2 * 16;\n}\n",
-          e->helpers);
-  return puts ? "ms_put_half(" : "ms_half_at(";
-}
-
 /* ---- Calls ---- */
 
 /* (transposed, count, type, data, index, pointer, offset): lane l names row l % 8 of matrix l / 8. */
@@ -138,7 +126,7 @@ void emit_cuda_mma_lane_get(struct emit_c *e, tir_expr call) {
     write_element(e, args[0], args[1]);
     return;
   }
-  fprintf(e->out, "%s(%s", emit_c_helper(e, "of_half", real, NULL, of_half), pair_function(e, false));
+  fprintf(e->out, "%s(%s", emit_c_helper(e, "of_half", real, NULL, of_half), emit_c_half_of_pair(e, false));
   emit_c_buffer(e, tir_at(e->ir, args[0])->ref);
   fputs(", ", e->out);
   emit_c_index(e, args[1]);
@@ -161,7 +149,7 @@ void emit_cuda_mma_lane_put(struct emit_c *e, tir_expr call) {
     return;
   }
   const char *convert = emit_c_helper(e, "to_half", real, NULL, to_half);
-  fputs(pair_function(e, true), e->out);
+  fputs(emit_c_half_of_pair(e, true), e->out);
   emit_c_buffer(e, tir_at(e->ir, args[0])->ref);
   fputs(", ", e->out);
   emit_c_index(e, args[1]);
