@@ -107,8 +107,10 @@ function commands.tune(options, files, rest)
     local found, why = pcall(ms.vendors, 1)
     if not found then refuse("--vendors: %s", tostring(why)) end
   end
+  local began = ms.clock()
   local functions, networks = cli.weighed_functions_of(files, rest, options.task, options.dim,
                                                            setmetatable({run = given}, {__index = options}))
+  if #networks > 0 then given.seconds = ms.load "lua.net.tune".seconds_left(given, began) end
   local tune, progress = ms.load "search.tune", ms.load "lua.cli.progress"
   for i = #functions, 1, -1 do
     functions[i][1] = without_empty("tune", functions[i][1])

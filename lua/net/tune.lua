@@ -123,14 +123,22 @@ function tune.costs(options, store)
   return setmetatable({store = store, further = further}, {__index = options})
 end
 
+-- The seconds of a run that are left to its search, of which it spent those since a time on layouts; a tenth at least.
+-- nil: it has no limit.
+function tune.seconds_left(options, began)
+  return options.seconds and math.max(options.seconds - (ms.clock() - began), options.seconds / 10)
+end
+
 -- The plan as tune.plan gives it, with the store open.
 function tune.opened(net, options)
+  local began = ms.clock()
   local prepared = plan.prepare(net, {given = options.given, passes = options.passes, layout = options.layout,
                                       costs = tune.costs(options, options.store), target = options.target,
                                       fixed_order = options.fixed_order})
   local built, tasks, items = {}, stored_tasks(prepared, options) -- built: kernels, by functions and schedules
   if #items > 0 then
-    local more = search.all(items, setmetatable({build = keeping(prepared, options, built)}, {__index = options}))
+    local more = search.all(items, setmetatable({build = keeping(prepared, options, built),
+                                                 seconds = tune.seconds_left(options, began)}, {__index = options}))
     for _, task in ipairs(more) do
       if task.error then error(task.error, 0) end
       tasks[#tasks + 1] = task

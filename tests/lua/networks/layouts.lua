@@ -193,6 +193,24 @@ do
   assert(not ok and tostring(message):find("layout `first`: there are ", 1, true), message)
 end
 
+-- What a run spends before its search is of its seconds.
+do
+  local plan, search, given = ms.load "lua.net.plan", ms.load "search.tune", nil
+  local prepare, all = plan.prepare, search.all
+  plan.prepare = function(...)
+    ms.sleep(0.2)
+    return prepare(...)
+  end
+  search.all = function(items, options)
+    given = options.seconds
+    return all(items, setmetatable({trials = 1}, {__index = options}))
+  end
+  local net = build({1, 1, 6, 6}, {{"Conv", {"x", "w1"}, {"y"}}}, {w1 = some {16, 1, 3, 3}})
+  net:plan({seconds = 4, db = db})
+  plan.prepare, search.all = prepare, all
+  assert(given <= 3.8 and given >= 0.4, given)
+end
+
 -- What has the same bytes in two orders is not copied: images of one channel, or of one place.
 do
   local net = build({1, 1, 6, 6}, {{"Conv", {"x", "w1"}, {"c"}}, {"GlobalAveragePool", {"c"}, {"g"}},
