@@ -45,7 +45,7 @@ uint32_t tir_accumulators_of(const struct tir *ir, tir_stmt s, const tir_expr **
 
 /* dot_lanes(c, a, b): each lane of c, plus the products of its elements of a and of b, added up: four bytes to int32,
  * uint8 of a and int8 of b, or both int8, or both uint8, or two bfloat16 to float32. An operand has as many elements as
- * all lanes take, or those of one, which stand for each. lower/dots.c makes these calls. */
+ * all lanes take, or those of one, which stand for each. lower/vector/dots.c makes these calls. */
 #define TIR_DOT_LANES "dot_lanes"
 /* Targets that have one of equal signs have both. */
 enum tir_dot { TIR_DOT_BYTES, TIR_DOT_BFLOATS, TIR_DOT_SIGNED, TIR_DOT_UNSIGNED, TIR_DOTS };

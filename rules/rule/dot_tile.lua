@@ -1,5 +1,5 @@
 -- Tiles a sum of products of short types for the registers, by dot products of neighbours: CPUs add four products of
--- bytes, or two of bfloat16, to each lane of a vector at once (lower/dots.c).
+-- bytes, or two of bfloat16, to each lane of a vector at once (tir/lower/vector/dots.c).
 --
 -- The reduction along which the operand that all columns share is contiguous is split by as many products; what differs
 -- from column to column is copied into panels in which those lie next to one another, lane by lane: (k // 4, column,
