@@ -17,7 +17,7 @@ local MOST_LISTED, MOST_NAMED = 8, 3 -- functions of a network that --profile sh
 
 -- Programs that networks are compared with, by their options. prefix: of what a line says of the comparison.
 local RUNTIMES = {{option = "onnxruntime", name = "onnxruntime", script = "onnxruntime_network.py", prefix = ""},
-               {option = "openvino", name = "OpenVINO", script = "openvino_network.py", prefix = "openvino_"}}
+                  {option = "openvino", name = "OpenVINO", script = "openvino_network.py", prefix = "openvino_"}}
 
 local Runtime = {}
 Runtime.__index = Runtime
@@ -266,19 +266,20 @@ local function functions_of(shares)
 end
 
 local function print_line(line)
-  local runtime = ""
+  local compared = ""
   for _, kind in ipairs(RUNTIMES) do
     local prefix = kind.prefix
     if line[prefix .. "ratio"] then
-      runtime = runtime .. string.format("; %s %s, msched is %.2f times as fast (at its least %.2f), differs by %.2g",
-                                   kind.name, cli.time_text(line[kind.option .. "_seconds"]), line[prefix .. "ratio"],
-                                   line[prefix .. "least_ratio"], line[prefix .. "difference"])
+      compared = compared
+        .. string.format("; %s %s, msched is %.2f times as fast (at its least %.2f), differs by %.2g", kind.name,
+                         cli.time_text(line[kind.option .. "_seconds"]), line[prefix .. "ratio"],
+                         line[prefix .. "least_ratio"], line[prefix .. "difference"])
     end
   end
-  if line.wrong then runtime = runtime .. ", WRONG" end
+  if line.wrong then compared = compared .. ", WRONG" end
   local memory = line.onnxruntime_peak_bytes and string.format(" (%.1f)", line.onnxruntime_peak_bytes / 1e6) or ""
   print(string.format("%-18s msched %s in %d calls%s; %.1f MB%s, made in %.1f s", line.model:match "([^/]*)%.onnx$",
-                      cli.time_text(line.seconds), line.calls, runtime, line.peak_bytes / 1e6, memory,
+                      cli.time_text(line.seconds), line.calls, compared, line.peak_bytes / 1e6, memory,
                       line.tuning_seconds))
 end
 
