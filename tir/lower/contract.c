@@ -61,10 +61,22 @@ static void check_allocation(const struct lowering *low, tir_stmt s, unsigned gi
            tir_buffer_memory(ir, tir_stmt_at(ir, other)->alloc.buffer) != TIR_BLOCK_MEMORY);
 }
 
+static bool is_floor_division(const struct tir *ir, const void *none, tir_expr e) {
+  (void)none;
+  return tir_at(ir, e)->kind == TIR_FLOORDIV || tir_at(ir, e)->kind == TIR_FLOORMOD;
+}
+
+static void check_exprs(const struct tir *ir, tir_stmt s) {
+  tir_expr all[4];
+  uint32_t count = tir_stmt_exprs(ir, s, all);
+  for (uint32_t i = 0; i < count; i++) assert(!tir_any_node(ir, all[i], TIR_HAS_DIVMOD, is_floor_division, NULL));
+}
+
 void lower_check_contract(const struct lowering *low, unsigned gives) {
   const struct tir *ir = low->ir;
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
     check_links(ir, s);
+    if (gives & LOWER_LEGAL) check_exprs(ir, s);
     switch (tir_stmt_at(ir, s)->kind) {
     case TIR_LOOP: check_loop(low, s, gives); break;
     case TIR_STORE: check_store(ir, s, gives); break;

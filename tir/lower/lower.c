@@ -67,7 +67,7 @@ static const struct {
     {"producer", GPU, "a producer warp group copies, where a software pipeline requests it", lower_producer,
      LOWER_NO_PRODUCERS},
     {"rounding", BOTH, "what is divided, rounded and cut to an integer is divided by products", lower_rounding},
-    {"legalize", BOTH, "floor division and floats of 16 bits become what machines have", lower_legalize},
+    {"legalize", BOTH, "floor division and floats of 16 bits become what machines have", lower_legalize, LOWER_LEGAL},
     {"cse", BOTH, "what an expression uses again is bound, and computed once", lower_cse},
     {"workspace", CPU, "large allocations are views of one buffer, in which each thread has a piece", lower_workspace},
     {"nontemporal", CPU, "whole vectors of results that do so are stored around the caches, where they are aligned",

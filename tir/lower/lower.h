@@ -98,8 +98,9 @@ enum lower_contract {
   LOWER_ONE_SHARED = 32,  /* a kernel allocates shared memory once */
   LOWER_NO_UNROLLED = 64, /* loops of that kind */
   LOWER_NO_VECTORIZED = 128,
-  LOWER_FLAT = 256,        /* buffers that are stored to have one dimension */
-  LOWER_NO_PRODUCERS = 512 /* attributes of producer warp groups */
+  LOWER_FLAT = 256,         /* buffers that are stored to have one dimension */
+  LOWER_NO_PRODUCERS = 512, /* attributes of producer warp groups */
+  LOWER_LEGAL = 1024        /* no floor division */
 };
 /* Asserts that what is given so far holds, and that the tree's links agree. */
 void lower_check_contract(const struct lowering *low, unsigned gives);

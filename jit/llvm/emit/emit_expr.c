@@ -137,8 +137,10 @@ static LLVMValueRef arithmetic(struct emit *e, const struct tir_expr_node *n, LL
   case TIR_MUL: return real ? LLVMBuildFMul(w, a, b, "") : LLVMBuildMul(w, a, b, "");
   case TIR_DIV: return real ? LLVMBuildFDiv(w, a, b, "") : division(e, n, a, b);
   case TIR_MOD: return real ? LLVMBuildFRem(w, a, b, "") : division(e, n, a, b);
-  default: return extreme(e, n->kind == TIR_MIN, a, b, n->type);
+  default: break;
   }
+  assert(n->kind == TIR_MIN || n->kind == TIR_MAX);
+  return extreme(e, n->kind == TIR_MIN, a, b, n->type);
 }
 
 static LLVMValueRef comparison(struct emit *e, const struct tir_expr_node *n, LLVMValueRef a, LLVMValueRef b) {

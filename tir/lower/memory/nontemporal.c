@@ -8,6 +8,7 @@
  * twice, under a test of the addresses. Stores that are masked, of single elements, or of which no alignment is proved
  * stay as they are. Both keep what is computed. */
 #include "tir/lower/lower.h"
+#include "tir/node/arena.h"
 
 #include <stdlib.h>
 
@@ -131,6 +132,7 @@ static tir_expr mark_all(const struct streams *st, tir_stmt site) {
 /* Makes two of a site: one whose stores are marked, where their buffers are aligned, and one as it was. */
 static void split(const struct streams *st, tir_stmt site) {
   struct tir *ir = st->ir;
+  tir_subst_as_is(ir); /* what machines have no operation for does not come back */
   tir_stmt test = tir_new_stmt(ir, TIR_IF), other = tir_clone_stmt(ir, site);
   tir_wrap(ir, site, test);
   tir_append(ir, test, TIR_ELSE, other);
