@@ -79,7 +79,7 @@ LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_
   }
   ok = ok && jit_optimize(module, machine, count_loops(lowered, f), clock, err);
   if (ok) {
-    jit_widen_short_floats(module, target);
+    jit_widen_short_floats(module, target, !(options && options->no_fast_math));
     jit_use_range(module, target);
   }
   if (ok) return module;

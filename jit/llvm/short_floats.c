@@ -1,9 +1,12 @@
-/* What is done with floats of 16 bits, done with float32.
+/* What is done with floats of 16 bits, done with float32; and what is done with them, in fewer instructions.
  *
  * A function computes with such floats as float32. The instcombine of LLVM 19.1 takes `fcmp (fpext a), (fpext b)` for
  * `fcmp a, b`, and `fptrunc (floor (fpext a))` for `floor a`, which its backend for x86 without AVX512-FP16 makes lane
  * by lane of a vector: several instructions for each, where conversions and one instruction serve all lanes. Results
  * are the same: whole numbers, and those without their sign, are exact.
+ *
+ * Where the target computes with float16, instcombine narrows its arithmetic too, and drops the note that a product may
+ * be fused with a sum: it is put back, where fast_math asks for it.
  *
  * Requires: optimized code: no instcombine comes behind. Keeps: float16 where the target has AVX512-FP16; arithmetic,
  * which the backend widens itself.
@@ -27,6 +30,7 @@ struct widening {
   LLVMModuleRef module;
   LLVMBuilderRef builder;
   bool has_halves; /* the target computes with float16 */
+  bool fuses;      /* products of it with sums */
   unsigned ids[NARROWED];
 };
 
@@ -67,6 +71,12 @@ static void widen_call(const struct widening *w, LLVMValueRef i) {
   LLVMInstructionEraseFromParent(i);
 }
 
+static void fuse_halves(LLVMValueRef i) {
+  LLVMOpcode op = LLVMGetInstructionOpcode(i);
+  if ((op != LLVMFAdd && op != LLVMFSub && op != LLVMFMul) || kind_of(LLVMTypeOf(i)) != LLVMHalfTypeKind) return;
+  LLVMSetFastMathFlags(i, LLVMGetFastMathFlags(i) | LLVMFastMathAllowContract);
+}
+
 static void widen_in(const struct widening *w, LLVMBasicBlockRef block) {
   for (LLVMValueRef i = LLVMGetFirstInstruction(block), next; i; i = next) {
     next = LLVMGetNextInstruction(i);
@@ -74,14 +84,17 @@ static void widen_in(const struct widening *w, LLVMBasicBlockRef block) {
       widen_comparison(w, i);
     else if (LLVMIsACallInst(i))
       widen_call(w, i);
+    else if (w->fuses)
+      fuse_halves(i);
   }
 }
 
-void jit_widen_short_floats(LLVMModuleRef module, const struct jit_target *target) {
+void jit_widen_short_floats(LLVMModuleRef module, const struct jit_target *target, bool fast_math) {
   assert(module && target);
   struct widening w = {.module = module,
                        .builder = LLVMCreateBuilderInContext(LLVMGetModuleContext(module)),
                        .has_halves = jit_target_is_x86(target) && x86_has(target->x86, X86_AVX512FP16)};
+  w.fuses = fast_math && (w.has_halves || !jit_target_is_x86(target));
   for (unsigned k = 0; k < NARROWED; k++) w.ids[k] = LLVMLookupIntrinsicID(narrowed[k].name, strlen(narrowed[k].name));
   for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
     for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b)) widen_in(&w, b);

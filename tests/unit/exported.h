@@ -9,11 +9,12 @@
 #include <unistd.h>
 
 /* The bytes of a file that the function `main` is exported to, which is removed. The caller frees. */
-static inline char *exported(const struct tir *ir, const struct jit_target *target, const char *suffix, size_t *size) {
+static inline char *exported(const struct tir *ir, const struct jit_target *target, const struct jit_options *options,
+                             const char *suffix, size_t *size) {
   char path[64];
   ms_error err = {.message = ""};
   snprintf(path, sizeof path, "/tmp/unit_exported.%ld%s", (long)getpid(), suffix);
-  if (!jit_export(ir, tir_find_func(ir, "main"), target, NULL, path, &err)) fail_msg("%s", err.message);
+  if (!jit_export(ir, tir_find_func(ir, "main"), target, options, path, &err)) fail_msg("%s", err.message);
   char *bytes = read_file(path, size);
   unlink(path);
   return bytes;
@@ -23,7 +24,7 @@ static inline char *assembly(const struct tir *ir, const char *target_text) {
   struct jit_target target;
   ms_error err = {.message = ""};
   if (!jit_target_parse(target_text, &target, &err)) fail_msg("%s", err.message);
-  return exported(ir, &target, ".s", NULL);
+  return exported(ir, &target, NULL, ".s", NULL);
 }
 
 /* Runs the function `main` as C that is exported with these options, compiled by the machine's compiler with those. */

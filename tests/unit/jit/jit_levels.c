@@ -226,7 +226,8 @@ static void exports_hold_no_more(void **state) {
     for (int i = 0; i < LEVELS; i++) {
       struct jit_target target = target_of(levels[i].target);
       size_t size;
-      char line[200] = "", *text = exported(ir, &target, ".s", &size), *object = exported(ir, &target, ".o", &size);
+      char line[200] = "", *text = exported(ir, &target, NULL, ".s", &size),
+           *object = exported(ir, &target, NULL, ".o", &size);
       char *code = disassembled(target.triple, object, size);
       if (level_of_text(text, line) > levels[i].level) fail_msg("%s, .s: %s", levels[i].target, line);
       if (level_of_text(code, line) > levels[i].level) fail_msg("%s, .o: %s", levels[i].target, line);

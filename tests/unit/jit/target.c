@@ -186,7 +186,7 @@ static void a_targets_text_makes_its_code(void **state) {
   struct tir *ir = read_product();
   for (size_t i = 0; i < COUNT(texts); i++) {
     struct jit_target t = target_of(texts[i]), again = target_of(text_of(&t));
-    char *first = exported(ir, &t, ".s", NULL), *second = exported(ir, &again, ".s", NULL);
+    char *first = exported(ir, &t, NULL, ".s", NULL), *second = exported(ir, &again, NULL, ".s", NULL);
     assert_string_equal(first, second);
     free(first);
     free(second);
@@ -209,7 +209,7 @@ static void functions_say_how_wide_vectors_are(void **state) {
   struct tir *ir = read_product();
   for (size_t i = 0; i < COUNT(targets); i++) {
     struct jit_target t = target_of(targets[i].target);
-    char *code = exported(ir, &t, ".s", NULL), *module = exported(ir, &t, ".ll", NULL);
+    char *code = exported(ir, &t, NULL, ".s", NULL), *module = exported(ir, &t, NULL, ".ll", NULL);
     assert_non_null(strstr(code, targets[i].holds));
     assert_null(strstr(code, targets[i].lacks));
     assert_non_null(strstr(module, targets[i].tune));

@@ -27,7 +27,7 @@ static struct texts write_texts(const char *name) {
   if (!trace) fail_msg("%s", err.message);
   assert_true(jit_target_parse("native", &target, &err));
   struct texts out = {tir_print(ir, TIR_NONE, 0), vm_write_json(trace), vm_write_lua(trace),
-                      exported(ir, &target, ".c", NULL)};
+                      exported(ir, &target, NULL, ".c", NULL)};
   struct vm_trace *again = vm_read_trace(out.lua, strlen(out.lua), &err);
   if (!again) fail_msg("%s", err.message);
   expect_json(again, out.json);
