@@ -60,7 +60,7 @@ static bool place_workspace(struct jit_call *call, ms_error *err) {
   const struct jit_memory *memory = memory_of(call);
   if (!bytes) return true;
   if (!memory->in_place) return (call->workspace = memory->get(call->kernel->device, bytes, err)) != NULL;
-  call->workspace = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+  call->workspace = jit_new_memory(bytes);
   return call->workspace || ms_fail(err, MS_TOO_LARGE, "a workspace of %zu bytes cannot be had", bytes);
 }
 

@@ -227,6 +227,9 @@ struct jit_kernel; /* loaded code; freeing it unmaps it */
 struct jit_kernel *jit_load(const struct jit_code *code, ms_error *err);
 jit_entry jit_kernel_entry(const struct jit_kernel *kernel); /* NULL: it runs on a device, by jit_call_run only */
 size_t jit_kernel_workspace(const struct jit_kernel *kernel);
+/* Memory for numbers, aligned to 64 bytes, in huge pages where it fills one and the system has them: a core that goes
+ * through much of it waits for fewer translations of addresses. NULL: there is none. free gives it back. */
+void *jit_new_memory(size_t bytes);
 void jit_kernel_free(struct jit_kernel *kernel);
 
 enum { JIT_EXPORTED_NAME = 256 };

@@ -1,10 +1,13 @@
-/* Memory of this process between pages that cannot be touched. */
+/* Memory of this process: between pages that cannot be touched, and in huge pages. */
 #define _GNU_SOURCE
 #include "jit/backend.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+enum { HUGE_PAGE = 2 << 20 };
 
 static size_t page(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 static size_t rounded(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
@@ -56,3 +59,12 @@ const struct jit_memory host_memory = {.in_place = true,
                                        .copy = copy,
                                        .fill = fill,
                                        .check_guards = check_guards};
+
+void *jit_new_memory(size_t bytes) {
+  bool large = bytes >= HUGE_PAGE;
+  size_t step = large ? HUGE_PAGE : 64;
+  if (bytes > SIZE_MAX - step) return NULL;
+  void *at = aligned_alloc(step, rounded(bytes ? bytes : 1, step));
+  if (large && at) (void)madvise(at, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+  return at;
+}

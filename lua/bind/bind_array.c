@@ -4,11 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-
-/* Bytes of a huge page. An array that is as large takes such pages where the system has them: a core that reads weights
- * once a run then waits for fewer translations of addresses. */
-#define HUGE_PAGE ((size_t)2 << 20)
 
 struct bound_array *bind_check_array(lua_State *L, int at) {
   return luaL_checkudata(L, at, BOUND_ARRAY);
@@ -42,18 +37,9 @@ static struct bound_array *push_header(lua_State *L, const int64_t *shape, int r
   return a;
 }
 
-/* Memory that free gives back; NULL: there is none. Small pages do too. */
-static void *new_elements(size_t bytes) {
-  bool large = bytes >= HUGE_PAGE;
-  size_t step = large ? HUGE_PAGE : 64;
-  void *data = aligned_alloc(step, bytes ? (bytes + step - 1) / step * step : step);
-  if (large && data) (void)madvise(data, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
-  return data;
-}
-
 struct bound_array *bind_new_array(lua_State *L, const int64_t *shape, int rank, tir_type type) {
   struct bound_array *a = push_header(L, shape, rank, type, 0);
-  a->data = new_elements(a->bytes);
+  a->data = jit_new_memory(a->bytes);
   if (!a->data) bind_refuse(L, "no memory for an array of %I bytes", (LUAI_UACINT)a->bytes);
   memset(a->data, 0, a->bytes);
   return a;
