@@ -421,7 +421,7 @@ completes "$root/lua/msched.1" export 0 -o "$root/lua/msched.1"
 completes "tune" tun
 completes "queries" help quer
 completes "conv2d conv2d_bn_relu conv2d_capsule conv2d_transpose" tune ops : conv2d
-completes "bert llm_decode ops ops_bf16 ops_int8 products subgraphs" tune suite :
+completes "attention bert llm_decode ops ops_bf16 ops_int8 products subgraphs" tune suite :
 check "help of options" 0 "  --jobs N                 workers that replay candidates (one a core)" "$msched" help tune
 check "help of forms" 0 "msched bench replay [NAME… | all | growth] [--seconds N]" "$msched" help bench
 check "an option of another form" 2 "unknown option --trials" "$msched" bench replay --trials 3

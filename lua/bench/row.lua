@@ -10,6 +10,7 @@ local rows = {}
 local FIRST = 0.001 -- seconds of a first timing
 local LONG, HOPELESS = 0.1, 20 -- seconds, and times our kernel's: what takes longer is timed once
 rows.TOLERANCE = 1e-4 -- of the largest element; and what a routine's result is rounded by
+local SPACING = {float16 = 2 ^ -11, bfloat16 = 2 ^ -8} -- of results of this type, below 1
 
 -- ---- Vendors -----------------------------------------------------------------------------------------------------
 
@@ -118,6 +119,7 @@ local function note_difference(member, v, arrays)
   if difference <= rows.TOLERANCE + v.call:rounding() then return end
   local right = exact(member, arrays)
   v.ours_off, v.theirs_off = math.max(v.ours_off or 0, distance(right, ours)), distance(right, v.result)
+  v.allowed = rows.TOLERANCE + (SPACING[ours:type()] or 0)
 end
 
 -- Runs our kernel and theirs on what is in the arrays now, and compares. Those that fail are said, and left out of
@@ -245,7 +247,7 @@ end
 function rows.wrong(row)
   local list = {}
   for _, v in ipairs(row.vendors) do
-    if v.ours_off and v.ours_off > rows.TOLERANCE then list[#list + 1] = row.task .. " of " .. v.name end
+    if v.ours_off and v.ours_off > v.allowed then list[#list + 1] = row.task .. " of " .. v.name end
   end
   return list
 end

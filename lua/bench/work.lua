@@ -118,6 +118,12 @@ function makers.softmax(a, arrays)
   return {op = "softmax", source = whole(arrays[1]), result = whole(arrays[2])}
 end
 
+function makers.attention(a, arrays)
+  local Q, K, V, Y = table.unpack(arrays)
+  return {op = "attention", source = whole(Q), weights = whole(K), values = whole(V), result = whole(Y),
+          scale = a.width ^ -0.5, causal = a.causal}
+end
+
 -- Over all dimensions but the first.
 function makers.norm(a, arrays)
   local rank = #a.shape
@@ -145,7 +151,8 @@ end
 -- has `again`, that is to be called once the arrays hold something else. nil: no vendor's operator is known for it.
 function work.of(operator, values, arrays)
   local maker = makers[operator]
-  if not maker or not has_types(values) or (values.layout and values.layout:sub(-1) ~= "C") then return nil end
+  local typed = operator == "attention" and values.dtype == "bfloat16" or has_types(values)
+  if not maker or not typed or (values.layout and values.layout:sub(-1) ~= "C") then return nil end
   return maker(values, arrays)
 end
 

@@ -48,7 +48,8 @@ static void push_vendor(lua_State *L, const struct bound_vendor *v) {
 /* vendors(threads [, path]): those whose libraries are here, oneDNN's at the path; they stay open, as their threads
  * may */
 static int open_vendors(lua_State *L) {
-  static const struct vendor *const all[] = {&vendor_openblas, &vendor_onednn, &vendor_onednn_plain};
+  static const struct vendor *const all[] = {&vendor_openblas, &vendor_onednn, &vendor_onednn_plain,
+                                             &vendor_onednn_graph};
   int threads = (int)luaL_checkinteger(L, 1);
   const char *onednn = luaL_optstring(L, 2, NULL);
   lua_newtable(L);
@@ -58,7 +59,7 @@ static int open_vendors(lua_State *L) {
     const char *path = all[i] == &vendor_openblas ? NULL : onednn;
     if (open_vendor(all[i], path, threads, &v, &err))
       push_vendor(L, &v);
-    else if (path)
+    else if (path && all[i] != &vendor_onednn_graph) /* which the second interface lacks */
       return bind_refuse(L, "%s: no library of oneDNN's second or third interface opens there", path);
   }
   return 1;
@@ -230,10 +231,11 @@ static bool takes_types(const struct vendor *vendor, const struct vendor_work *w
   return floats ? !short_floats || vendor->short_floats : bytes && vendor->bytes;
 }
 
-/* vendor:prepare {op =, source =, weights =, result =, stride =, dilation =, before =, after =}: a call; nil: the
+/* vendor:prepare {op =, source =, weights =, result =, stride =, dilation =, before =, after =, values =,
+ * scale =, causal =}: a call; nil: the
  * library has no routine for it */
 static int prepare(lua_State *L) {
-  static const char *const names[] = {"product", "convolution", "transposed", "softmax", "norm", NULL};
+  static const char *const names[] = {"product", "convolution", "transposed", "softmax", "norm", "attention", NULL};
   struct bound_vendor *v = check_vendor(L);
   struct vendor_work work = {0};
   luaL_checktype(L, 2, LUA_TTABLE);
@@ -249,6 +251,13 @@ static int prepare(lua_State *L) {
     read_integers(L, "dilation", work.dilation, VENDOR_MOST_SPATIAL);
     read_integers(L, "before", work.before, VENDOR_MOST_SPATIAL);
     read_integers(L, "after", work.after, VENDOR_MOST_SPATIAL);
+  }
+  if (work.op == VENDOR_ATTENTION) {
+    read_tensor(L, "values", &work.values);
+    lua_getfield(L, 2, "causal"), lua_getfield(L, 2, "scale");
+    work.causal = lua_toboolean(L, -2), work.scale = luaL_checknumber(L, -1);
+    lua_settop(L, 2);
+    if (!work.values.rank) return bind_refuse(L, "attention: values are expected");
   }
   bool has_weights = work.op != VENDOR_SOFTMAX && work.op != VENDOR_NORM;
   if (!work.tensors[VENDOR_SOURCE].rank || !work.tensors[VENDOR_RESULT].rank ||

@@ -110,7 +110,7 @@ static bool find_functions(void *library, struct onednn *o) {
     memcpy((char *)o + functions[i].at, &function, sizeof function);
   }
   for (int i = 0; i < VENDOR_OPERATORS; i++)
-    o->operators[i] = (void (*)(void))dlsym(library, operators[i][o->major - 2]);
+    if (operators[i][0]) o->operators[i] = (void (*)(void))dlsym(library, operators[i][o->major - 2]);
   return true;
 }
 
@@ -130,7 +130,7 @@ static void *start(void *library, int threads, ms_error *err) {
   return ms_fail(err, MS_NOT_LAUNCHED, "it lacks functions of its interface, or does not start"), NULL;
 }
 
-static void describe(void *library, char *text, size_t size) {
+void onednn_describe(void *library, char *text, size_t size) {
   const struct version *v = version_of(library);
   int (*isa)(void) = (int (*)(void))dlsym(library, "dnnl_get_effective_cpu_isa");
   snprintf(text, size, "oneDNN %d.%d.%d, instruction set %#x", v->major, v->minor, v->patch,
@@ -351,7 +351,7 @@ static bool prepare_plain(void *started, const struct vendor_work *work, struct 
   return has_layouts(work->op) && prepare(started, work, false, out);
 }
 
-const struct vendor vendor_onednn = {"oneDNN",    "libdnnl.so.2",       start,        describe,
+const struct vendor vendor_onednn = {"oneDNN",    "libdnnl.so.2",       start,        onednn_describe,
                                      prepare_any, .short_floats = true, .bytes = true};
-const struct vendor vendor_onednn_plain = {"oneDNN plain", "libdnnl.so.2",       start,        describe,
+const struct vendor vendor_onednn_plain = {"oneDNN plain", "libdnnl.so.2",       start,        onednn_describe,
                                            prepare_plain,  .short_floats = true, .bytes = true};

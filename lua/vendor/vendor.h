@@ -17,6 +17,7 @@ enum vendor_operator {
   VENDOR_TRANSPOSED,  /* the same two, transposed */
   VENDOR_SOFTMAX,     /* along the last dimension */
   VENDOR_NORM,        /* the root of the sum of squares, over the dimensions in which the result has extent 1 */
+  VENDOR_ATTENTION,   /* queries, keys and values (batch, heads, rows, width): softmax(Q K^T x scale) V */
   VENDOR_OPERATORS,
 };
 
@@ -33,12 +34,15 @@ struct vendor_tensor {
 
 enum { VENDOR_SOURCE, VENDOR_WEIGHTS, VENDOR_RESULT, VENDOR_TENSORS };
 
-/* What is to be computed; softmax and norm have no weights (their rank is 0). */
+/* What is to be computed; softmax and norm have no weights (their rank is 0), attention has its keys there. */
 struct vendor_work {
   enum vendor_operator op;
   struct vendor_tensor tensors[VENDOR_TENSORS];
   int64_t stride[VENDOR_MOST_SPATIAL], dilation[VENDOR_MOST_SPATIAL], before[VENDOR_MOST_SPATIAL],
       after[VENDOR_MOST_SPATIAL];
+  struct vendor_tensor values; /* of attention, whose queries see the keys up to their own row where it is causal */
+  double scale;
+  bool causal;
   const struct jit_target *target; /* whose device runs it; NULL: this machine's processors */
 };
 
@@ -70,8 +74,12 @@ struct vendor {
 extern const struct vendor vendor_openblas;
 extern const struct vendor vendor_onednn;       /* memory laid out as it chooses */
 extern const struct vendor vendor_onednn_plain; /* as the tensors have it */
+extern const struct vendor vendor_onednn_graph; /* attention, by its graph interface */
 extern const struct vendor vendor_cublas;       /* on a GPU: products */
 extern const struct vendor vendor_cublaslt;     /* on a GPU: products, by the fastest of its algorithms */
 extern const struct vendor vendor_cudnn;        /* on a GPU: all others; laid out as it has them fastest */
+
+/* oneDNN's version, in words. */
+void onednn_describe(void *library, char *text, size_t size);
 
 #endif

@@ -3,14 +3,15 @@
 -- each operator; `subgraphs` its convolution layers and transposed products, and the dense layers of BERT with their
 -- followers; `products` square matrices of float32 and, for tensor cores, of short floats, whose sums are float32;
 -- `ops_int8` and `ops_bf16` layers of networks in short types, uint8 by int8 and bfloat16, whose weights are constant;
--- `bert` the layers of BERT base at 128 tokens; `llm_decode` the dense layers of a language model of 4,096 channels, of
--- weights of 4 and of 8 bits, for one row, by products of float32 (I4, I8) and of int8 (Q4, Q8).
+-- `bert` the layers of BERT base at 128 tokens; `attention` five shapes of it; `llm_decode` the dense layers of a
+-- language model of 4,096 channels, of weights of 4 and of 8 bits, for one row, by products of float32 (I4, I8) and of
+-- int8 (Q4, Q8).
 -- Each is there with batch 1 and with batch 16, which multiplies the first extent.
 local ms = msched
 local named = ms.load "lua.lib.ops.named"
 local function fail(format, ...) error(ms.where() .. string.format(format, ...), 0) end
 
-local suites = {names = {"ops", "subgraphs", "products", "ops_int8", "ops_bf16", "bert", "llm_decode"}}
+local suites = {names = {"ops", "subgraphs", "products", "ops_int8", "ops_bf16", "bert", "attention", "llm_decode"}}
 
 local BATCHES = {1, 16}
 
@@ -53,6 +54,10 @@ local LINES = {
     {"SFM", "softmax", "1536x128"},
     {"NRM", "layer_norm", "128x768"},
     {"GEL", "gelu", "128x3072"},
+  },
+  attention = {
+    {"ATT", "attention", "1 8 1024 1024 64", "1 16 128 128 64", "1 8 512 512 128 causal=true", "4 8 256 256 32",
+     "1 4 2048 2048 64"},
   },
   llm_decode = {
     {"I4", "dense_nbits", "1 4096 4096", "1 11008 4096", "1 4096 11008"},

@@ -107,7 +107,8 @@ local function names(list)
 end
 assert(#suites.members "ops" == 11 * 4 * 2 and #suites.members "subgraphs" == 3 * 4 * 2
        and #suites.members "products" == 3 * 4 * 2 and #suites.members "ops_int8" == 14 * 2
-       and #suites.members "bert" == 8 * 2 and #suites.members "llm_decode" == 12 * 2)
+       and #suites.members "bert" == 8 * 2 and #suites.members "attention" == 5 * 2
+       and #suites.members "llm_decode" == 12 * 2)
 expect("16x56x56x64 uint8, 1x1x64x64 int8, 16x56x56x64 int32", ms.ops.suite("ops_int8", {"C2D_1_b16"})[1])
 expect("192x128x64 bfloat16, 192x64x128 bfloat16, 192x128x128 float32", ms.ops.suite("ops_bf16", {"GMM_3_b16"})[1])
 expect("1x11008 float32, 4096x344x16 uint8, 4096x344 float32, 1x4096 float32",
@@ -136,7 +137,7 @@ expect("1x14x14x256 float16, 3x3x256x256 float16, 1x14x14x256 float32",
 refuses("suite:products: F16_1_b1 has a type of its own, so that dtype=int8 cannot be chosen", ms.ops.suite, "products",
         {"F16", "dtype=int8"})
 refuses("dtype is float17; expected: a type of elements", ms.ops.suite, "ops", {"C2D_3_b1", "dtype=float17"})
-refuses("there is no suite `all`; there are ops, subgraphs, products, ops_int8, ops_bf16, bert, llm_decode",
+refuses("there is no suite `all`; there are ops, subgraphs, products, ops_int8, ops_bf16, bert, attention, llm_decode",
         ms.ops.suite, "all")
 refuses("suite:ops: `batch=2` is none of its codes or names", ms.ops.suite, "ops", {"batch=2"})
 refuses("suite:ops: `CBR` is none of its codes or names", ms.ops.suite, "ops", {"CBR"})

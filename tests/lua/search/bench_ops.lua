@@ -31,6 +31,17 @@ for name, most in pairs {OpenBLAS = 6, oneDNN = #CASES, ["oneDNN plain"] = #CASE
   end
 end
 
+-- Attention, which oneDNN's graph interface has, that of older versions in parts.
+local attention = {"2 3 5 7 16", "1 2 6 6 8 causal=true", "1 2 4 4 32 dtype=bfloat16"}
+for _, v in ipairs(vendors) do
+  for _, line in ipairs(attention) do
+    local had = support.compare(v, "attention", line, line:match "bfloat16")
+    local may = line:find "bfloat16" or tostring(v):find " 3%.[0-5]%."
+    assert(had == (v:name() == "oneDNN graph") or not had and may, v:name() .. " and attention " .. line)
+  end
+end
+if not installed["oneDNN graph"] then print "oneDNN graph: skipped, it is not installed" end
+
 -- What no vendor's routine is known for.
 local some = ms.array {2, 3}
 assert(not work.of("relu", {dtype = "float32"}, {some, some}))
