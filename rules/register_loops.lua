@@ -85,9 +85,10 @@ function register_loops.note_tile(sch, block, rows)
 end
 
 -- Copies a read of that many dimensions into a buffer with its dimensions as `order` puts their names; gives the copy.
--- padded: the copy has elements that the read has not, which nothing reads.
-function register_loops.laid_out(sch, block, index, rank, order, padded)
-  local copy, names = sch:cache_read(block, index, "global"), {}
+-- padded: the copy has elements that the read has not, which nothing reads. readers: the blocks that read the copy, all
+-- unless said.
+function register_loops.laid_out(sch, block, index, rank, order, padded, readers)
+  local copy, names = sch:cache_read(block, index, "global", readers), {}
   for d = 1, rank do names[d] = "i" .. d end
   local map = string.format("lambda %s: (%s)", table.concat(names, ", "), table.concat(order(names), ", "))
   if padded then sch:transform_layout(copy, map, 0, 1, nil, true) else sch:transform_layout(copy, map, 0, 1) end

@@ -6,17 +6,28 @@
 -- Rows lie innermost, in vectors: maximum, sum, scales and exponentials of different rows are elements of vectors,
 -- which nothing is reduced across. Both products are register tiles of these rows and some columns, of which one
 -- element at a time is broadcast; what the scores read along rows is copied so that rows come last, once a tile of
--- rows. Rows in all run in parallel. Fewer rows than a vector holds, as a decoder's step has, stay as they are. Source:
--- Dao et al., "FlashAttention", 2022.
+-- rows. Rows in all run in parallel. Fewer rows than a vector holds, as a decoder's step has, stay as they are.
+--
+-- Where factors are bfloat16 and a lane adds pairs of products at once, both products read pairs: rows and values are
+-- copied in pairs of what is summed, and exponentials are rounded to bfloat16 (the instruction that has them so is
+-- marked unsafe). Source: Dao et al., "FlashAttention", 2022.
 local common, nest = msched.load "rules.common", msched.load "rules.register_loops"
 local chain = msched.load "rules.softmax_chain"
 
 local SIDE = 4 -- columns that register tiles are made of
+local PAIR = 2 -- factors of bfloat16 that a lane takes at once
+
+-- Dimensions as products of bfloat16 read them: pairs along one, of each element of the other.
+local function in_pairs(names, along, own)
+  local j = names[along]
+  return chain.names_and(nest.others(names, along, own), j .. " // " .. PAIR, names[own], j .. " % " .. PAIR)
+end
 
 -- ---- Rows last -----------------------------------------------------------------------------------------------------
 
--- Copies what the scores read along rows alone, with rows last; gives the copies. nil: the scores are no matrix.
-local function copy_rows(sch, scores)
+-- Copies what the scores read along rows alone, with rows last, or, in pairs, with so much of the depth behind; gives
+-- the copies. nil: the scores are no matrix.
+local function copy_rows(sch, scores, pairs)
   local row, column, reduce = chain.matrix_loops(sch, scores)
   if not row or not reduce then return nil end
   local copies, list = {}, {}
@@ -24,14 +35,14 @@ local function copy_rows(sch, scores)
     local stride = sch:read_stride(scores, i - 1, row)
     local dimension = stride and stride > 1 and sch:read_stride(scores, i - 1, column) == 0
       and nest.dimension_of(r.shape, stride)
-    if dimension and dimension < #r.shape then list[#list + 1] = {i - 1, dimension, #r.shape} end
+    local depth = pairs and dimension and nest.dimension_of(r.shape, sch:read_stride(scores, i - 1, reduce))
+    if dimension and (dimension < #r.shape or depth) then list[#list + 1] = {i - 1, dimension, #r.shape, depth} end
   end
   for _, read in ipairs(list) do
-    local index, dimension, rank = table.unpack(read)
+    local index, dimension, rank, depth = table.unpack(read)
     copies[#copies + 1] = nest.laid_out(sch, scores, index, rank, function(names)
-      local order = nest.others(names, dimension)
-      order[#order + 1] = names[dimension]
-      return order
+      if depth then return in_pairs(names, depth, dimension) end
+      return chain.names_and(nest.others(names, dimension), names[dimension])
     end)
   end
   return copies
@@ -39,14 +50,18 @@ end
 
 -- ---- The fused block -----------------------------------------------------------------------------------------------
 
--- A product as register tiles: all rows of the tile in vectors, and so many of its other dimension.
-local function tile_product(sch, block, row, other, reduce, count)
+-- A product as register tiles: all rows of the tile in vectors, and so many of its other dimension; of what it sums,
+-- pairs innermost, or not.
+local function tile_product(sch, block, row, other, reduce, count, pairs)
   local outer, inner = sch:split(other, {msched.rest, count})
-  sch:reorder(outer, reduce, inner, row)
+  local order, pair = {outer, reduce, inner, row}, nil
+  if pairs then order[2], pair = sch:split(reduce, {msched.rest, PAIR}) end
+  order[5] = pair
+  sch:reorder(order)
   sch:unroll(inner)
   sch:vectorize(row)
   sch:annotate(block, "msched.register_tile", 1)
-  sch:annotate(sch:decompose_reduction(block, reduce), "msched.register_tile", 1)
+  sch:annotate(sch:decompose_reduction(block, order[2]), "msched.register_tile", 1)
 end
 
 local function divisors(n, list)
@@ -83,14 +98,21 @@ local function counts(vectors, registers)
 end
 
 -- Puts the parts of the fused block in order; false: they are not as they are expected.
-local function schedule_parts(sch, fused, name, counted, lanes, column_tile)
+local function schedule_parts(sch, fused, name, counted, lanes, column_tile, pairs)
   local parts = {sch:get_child_blocks(fused)}
   local maximum, carry, weights, sum, sum_carry, product, product_carry = table.unpack(parts, #parts - 6)
   for i = 1, #parts - 7 do if not chain.matrix_loops(sch, parts[i]) then return false end end
   local row, value = chain.matrix_loops(sch, product)
   if not row or #{sch:get_loops(product)} ~= 3 then return false end
   for i = 1, #parts - 7 do chain.put_last(sch, parts[i], (chain.matrix_loops(sch, parts[i]))) end
+  if pairs then sch:unsafe_set_dtype(weights, 0, "bfloat16") end
   for _, b in ipairs {weights, product, product_carry} do chain.put_last(sch, b, (sch:get_loops(b))) end
+  if pairs then
+    local read = chain.number_of_read(sch, product, sch:writes(weights)[1].buffer)
+    local rank = #sch:reads(product)[read + 1].shape
+    local function order(names) return in_pairs(names, rank - 1, rank) end
+    nest.laid_out(sch, product, read, rank, order, false, {product})
+  end
   for i = 1, #parts - 7 do
     local loops, kinds = {sch:get_loops(parts[i])}, sch:loop_iter_kinds(parts[i])
     if sch:has_init(parts[i]) then
@@ -104,7 +126,7 @@ local function schedule_parts(sch, fused, name, counted, lanes, column_tile)
           other = l
         end
       end
-      tile_product(sch, parts[i], own, other, reduce, common.sample_equal(sch, divisors(column_tile, counted)))
+      tile_product(sch, parts[i], own, other, reduce, common.sample_equal(sch, divisors(column_tile, counted)), pairs)
     else
       chain.vectorize_rows(sch, parts[i], lanes)
     end
@@ -115,16 +137,49 @@ local function schedule_parts(sch, fused, name, counted, lanes, column_tile)
   chain.reduce_rows(sch, maximum)
   chain.reduce_rows(sch, sum)
   local i, d, j = sch:get_loops(product)
-  tile_product(sch, product, i, d, j, common.sample_equal(sch, divisors(sch:extent(value), counted)))
+  tile_product(sch, product, i, d, j, common.sample_equal(sch, divisors(sch:extent(value), counted)), pairs)
   return true
 end
 
+-- Whether both products are of bfloat16, and the CPU adds pairs of such to each lane at once: keys lie in such pairs.
+local function has_pairs(sch, product, context)
+  local s = sch:copy()
+  local b = s:handle(product)
+  local c = chain.find_products(s, b)
+  if not c or nest.product_width(s, c.scores, context.target.dots) ~= PAIR then return false end
+  local keys, values = chain.read_along(s, c.scores, c.column, c.row), chain.read_along(s, b, c.value, c.to)
+  return keys and values and s:reads(b)[values + 1].type == "bfloat16" and s:extent(c.depth) % PAIR == 0
+    and s:read_stride(c.scores, keys, c.depth) == 1
+end
+
+-- Copies the values in pairs of columns; gives the copy. nil: the dimensions are not at hand.
+local function pair_values(sch, product)
+  local c = chain.find_products(sch, product)
+  local index = chain.read_along(sch, product, c.value, c.to)
+  local shape = sch:reads(product)[index + 1].shape
+  local along = nest.dimension_of(shape, sch:read_stride(product, index, c.along))
+  local own = nest.dimension_of(shape, sch:read_stride(product, index, c.value))
+  return along and own and along ~= own
+    and nest.laid_out(sch, product, index, #shape, function(names) return in_pairs(names, along, own) end)
+end
+
+-- Some rows of the copy in parallel, before all else.
+local function schedule_values(sch, copy, columns)
+  local loops = {sch:get_loops(copy)}
+  local outer = table.move(loops, 1, #loops - 2, 1, {})
+  outer[#outer + 1] = sch:split(loops[#loops - 1], {msched.rest, columns})
+  sch:parallel(#outer > 1 and sch:fuse(outer) or outer[1])
+  sch:annotate(copy, "schedule_rule", "None")
+end
+
 -- A schedule with so many vectors of rows, and columns a tile; nil: it is not to be had.
-local function fused(sch, product, context, vectors, column_tile)
+local function fused(sch, product, context, vectors, column_tile, pairs)
   local s = sch:copy()
   local b = s:handle(product)
   local lanes = context.target.vector_bits // (8 * s:writes(b)[1].bytes)
   if not chain.inline_softmax(s, b) then return nil end
+  local values = pairs and pair_values(s, b)
+  if pairs and not values then return nil end
   local maximum, sum = chain.find_parts(s, b)
   if not maximum then return nil end
   local name, copies = s:block_name(b), {}
@@ -133,16 +188,15 @@ local function fused(sch, product, context, vectors, column_tile)
     for _, before in ipairs(not s:has_init(scores) and s:producers(scores) or {}) do
       if s:has_init(s:get_sblock(before)) then scores = s:get_sblock(before) end
     end
-    local made = s:has_init(scores) and copy_rows(s, scores)
+    local made = s:has_init(scores) and copy_rows(s, scores, pairs)
     for _, copy in ipairs(made or {}) do copies[#copies + 1] = copy end
   end
   local done, outer = s:try("fuse_online_softmax", s:get_sblock(maximum), s:get_sblock(sum), s:handle(b),
                             vectors * lanes, column_tile, true)
   if not done or not s:has_block(name .. "_normalize") then return nil end
   local loops, sums = {s:get_loops(outer)}, s:reads(s:get_sblock(name .. "_normalize"))[1].buffer
-  if not schedule_parts(s, outer, name, counts(vectors, context.target.vector_registers), lanes, column_tile) then
-    return nil
-  end
+  local counted = counts(vectors, context.target.vector_registers)
+  if not schedule_parts(s, outer, name, counted, lanes, column_tile, pairs) then return nil end
   local around = loops[#loops - 1]
   for _, copy in ipairs(copies) do
     if not s:can_compute_at(copy, around) then return nil end
@@ -152,6 +206,7 @@ local function fused(sch, product, context, vectors, column_tile)
   local rows = #loops > 1 and s:fuse(loops) or loops[1]
   s:parallel(rows)
   if not chain.schedule_normalizer(s, name, sums, rows, lanes) then return nil end
+  if values then schedule_values(s, values, column_tile) end
   s:annotate(outer, "schedule_rule", "None")
   return s
 end
@@ -168,10 +223,13 @@ return msched.rule {
     local rows, columns = chain.extents(sch, block)
     local lanes = context.target.vector_bits // (8 * sch:writes(block)[1].bytes)
     if not columns or rows < lanes then return results end
+    local pairs = has_pairs(sch, block, context)
     for _, vectors in ipairs(p.vectors) do
       if vectors == 1 or vectors * lanes <= rows and #counts(vectors, context.target.vector_registers) > 0 then
         for _, column_tile in ipairs(column_tiles(columns, p)) do
-          results[#results + 1] = fused(sch, block, context, vectors, column_tile)
+          local even = column_tile % PAIR == 0 and columns % column_tile == 0
+          results[#results + 1] = pairs and even and fused(sch, block, context, vectors, column_tile, true)
+            or fused(sch, block, context, vectors, column_tile)
         end
       end
     end

@@ -318,18 +318,20 @@ local function grouped()
   end, "Y")})
 end
 
+local function attention(rows, columns, width, type, causal)
+  return ms.ops.func("attention", {1, 2, rows, columns, width, dtype = type or "bfloat16", causal = causal})
+end
+
+local function agree(func, run, text)
+  local own, want = ms.arrays_for(func, 1), ms.arrays_for(func, 1)
+  ms.interpret(run, table.unpack(own))
+  ms.interpret(func, table.unpack(want))
+  assert(own[#own]:difference(want[#want]) < 0.02, text)
+end
+
 function tests.attention()
   local by_notes = {postprocs = {"rewrite_reduction_block", "rewrite_tensorize"}}
   local rules = {rules = {"auto_inline", "fuse_online_softmax_amx"}}
-  local function attention(rows, columns, width, type, causal)
-    return ms.ops.func("attention", {1, 2, rows, columns, width, dtype = type or "bfloat16", causal = causal})
-  end
-  local function agree(func, run, text)
-    local own, want = ms.arrays_for(func, 1), ms.arrays_for(func, 1)
-    ms.interpret(run, table.unpack(own))
-    ms.interpret(func, table.unpack(want))
-    assert(own[#own]:difference(want[#want]) < 0.02, text)
-  end
   for n, case in ipairs {{attention(32, 64, 32), 4}, {attention(64, 32, 64, nil, true), 4},
                          {attention(32, 64, 32, nil, true), 4}, {grouped(), 2}} do
     local func = case[1]
@@ -351,6 +353,31 @@ function tests.attention()
   for n, other in ipairs {attention(24, 32, 32), attention(32, 40, 32), attention(32, 32, 24),
                           attention(32, 32, 32, "float32"), attention(32, 32, 32, "float16")} do
     assert(#sketches(other, TILES, rules) == 1, n)
+  end
+end
+
+-- The same on CPUs that add pairs of bfloat16 to each lane at once. What has no pairs is computed in float32.
+function tests.attention_by_pairs()
+  local rules = {rules = {"auto_inline", "fuse_online_softmax"},
+                 fuse_online_softmax = {vectors = {1, 2}, columns = {16, 32}}}
+  for n, case in ipairs {{attention(32, 64, 32), 4, true}, {attention(32, 32, 6, nil, true), 4, true},
+                         {grouped(), 2, true}, {attention(32, 32, 7), 4}, {attention(32, 33, 8), 2},
+                         {attention(32, 32, 8, "float16"), 4}} do
+    local func, count, pairs_there = table.unpack(case)
+    local made, paired = sketches(func, DOTS, rules), 0
+    assert(#made == count + 1, n .. ": " .. #made)
+    for i = 2, #made do
+      agree(func, made[i]:func(), made[i].trace:text())
+      ms.with_folder(function(folder)
+        ms.build(made[i]:func(), {target = DOTS.text}):export(folder .. "/pairs.s")
+        local file <close> = assert(io.open(folder .. "/pairs.s"))
+        if file:read("a"):find "vdpbf16ps" then paired = paired + 1 end
+      end)
+      if ms.target("native").dots & 2 > 0 and pairs_there then
+        ms.build(made[i]:func(), {reference = func, target = "native"}):check {tolerance = 0.02}
+      end
+    end
+    assert(paired == (pairs_there and count or 0), n .. ": " .. paired .. " by pairs")
   end
 end
 
