@@ -130,7 +130,7 @@ assert(fetches(4, 256, 512, 32, "llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-
 
 -- Of what is read row by row, several times each, the second reader fetches the next row; of one that is read once none
 -- does, nor of a small array.
-local function next_rows(rows, columns, again)
+local function next_rows(rows, columns, again, cpu)
   local X, k = te.placeholder({rows, columns}, "float32", "X"), te.reduce_axis(columns, "k")
   local S = te.compute({rows}, function(i) return te.sum(X[{i, k}], k) end, "S")
   local sch = ms.schedule(te.func("rows", {X, te.compute({rows, columns}, function(i, j)
@@ -141,11 +141,12 @@ local function next_rows(rows, columns, again)
   local _, lanes = sch:split(column, {ms.rest, 16})
   sch:vectorize(lanes)
   assert(sch:build():check() < 1e-4)
-  ms.build(sch:func(), {target = "llvm -mcpu=x86-64-v4 -num-cores=1", load = false}):export(folder .. "/rows.s")
+  local text_of = string.format("llvm -mcpu=%s -num-cores=1", cpu or "x86-64-v4")
+  ms.build(sch:func(), {target = text_of, load = false}):export(folder .. "/rows.s")
   local _, count = read "rows.s":gsub(string.format("\tprefetcht0\t%d%%(", columns * 4), "")
   return count
 end
-assert(next_rows(512, 1024, true) > 0)
+assert(next_rows(512, 1024, true) > 0 and next_rows(512, 1024, true, "znver5") > 0)
 assert(next_rows(512, 1024, false) == 0, "read once")
 assert(next_rows(16, 1024, true) == 0, "a small array")
 
