@@ -119,6 +119,7 @@ function makers.softmax(a, arrays)
 end
 
 function makers.attention(a, arrays)
+  if a.kv_heads ~= "auto" and a.kv_heads ~= a.heads then return nil end
   local Q, K, V, Y = table.unpack(arrays)
   return {op = "attention", source = whole(Q), weights = whole(K), values = whole(V), result = whole(Y),
           scale = a.width ^ -0.5, causal = a.causal}

@@ -43,6 +43,7 @@ local function type_of(x) return element_types[x] and x ~= "bool" and x or nil e
 local KINDS = {
   extent = {"an integer of at least 1", function(x) return whole(x, 1) end},
   count = {"an integer of at least 1", function(x) return whole(x, 1) end},
+  open_count = {"auto, or an integer of at least 1", function(x) return x == "auto" and x or whole(x, 1) end},
   integer = {"an integer", function(x) return whole(x, math.mininteger) end},
   sizes = {"an integer of at least 1, or one for each dimension, as 3x1", function(x) return sizes(x, 1) end},
   window = {"an integer of at least 1, or one for each dimension, as 3x1", function(x) return sizes(x, 1) end},
@@ -88,6 +89,7 @@ local MEANINGS = {
   transpose_a = {"flag", "whether the first matrix is transposed"},
   transpose_b = {"flag", "whether the second matrix is transposed"},
   heads = {"extent", "heads of attention"},
+  kv_heads = {"open_count", "heads of keys and values, each for as many of queries in a row; auto: as many as heads"},
   rows = {"extent", "queries"},
   columns = {"extent", "keys and values"},
   width = {"extent", "elements of a query, a key, a value"},

@@ -6,10 +6,12 @@ local ops = {}
 
 local AXES = {"i", "j"}
 
--- The last two dimensions are matrices, those before them a batch, which A and B have in common.
+-- The last two dimensions are matrices, those before them a batch, which A and B have in common; with `group`, so many
+-- matrices of A in a row have one of B.
 local function product(what, A, B, options)
-  local o = common.options(what, options,
-                           {transpose_a = false, transpose_b = false, accumulate = common.sums(A.type), name = "C"})
+  local o = common.options(what, options, {transpose_a = false, transpose_b = false, group = 1,
+                                           accumulate = common.sums(A.type), name = "C"})
+  common.check_integer(what, "group", o.group, 1)
   local rank = #A.shape
   local m, k = A.shape[rank - 1], A.shape[rank]
   if o.transpose_a then m, k = k, m end
@@ -18,7 +20,11 @@ local function product(what, A, B, options)
   if inner ~= k then common.fail(what, "A has %d elements to sum over, B %d", k, inner) end
   local shape = {table.unpack(A.shape, 1, rank - 2)}
   for d, extent in ipairs(shape) do
-    if B.shape[d] ~= extent then common.fail(what, "dimension %d of A is %d, that of B %d", d, extent, B.shape[d]) end
+    local times = d == rank - 2 and o.group or 1
+    if B.shape[d] * times ~= extent then
+      common.fail(what, "dimension %d of A is %d, that of B %d%s", d, extent, B.shape[d],
+                  times > 1 and string.format(", each for %d of A", times) or "")
+    end
   end
   shape[rank - 1], shape[rank] = m, n
   local r, axes = te.reduce_axis(k, "k"), {}
@@ -28,6 +34,7 @@ local function product(what, A, B, options)
     local at_a, at_b = {...}, {...}
     local i, j = at_a[rank - 1], at_b[rank]
     at_a[rank - 1], at_a[rank] = o.transpose_a and r or i, o.transpose_a and i or r
+    if o.group > 1 then at_b[rank - 2] = at_b[rank - 2] // o.group end
     at_b[rank - 1], at_b[rank] = o.transpose_b and j or r, o.transpose_b and r or j
     return te.sum(te.cast(A[at_a], o.accumulate) * te.cast(B[at_b], o.accumulate), r)
   end, o.name, axes)
@@ -40,7 +47,7 @@ function ops.matmul(A, B, options)
   return product("matmul", A, B, options)
 end
 
--- The same of each matrix of a batch, whose dimensions come first.
+-- The same of each matrix of a batch, whose dimensions come first; group: so many of A in a row have one of B.
 function ops.batch_matmul(A, B, options)
   common.check_tensor("batch_matmul", "A", A)
   if #A.shape < 3 then

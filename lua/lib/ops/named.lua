@@ -148,10 +148,11 @@ operator("dense", "m=16 ci=512 co=512" .. TYPE, "rows of channels times weights 
   return {X, W, ops.dense(X, W, options(a, ""))}
 end, ROWS)
 
-operator("attention", "b=1 heads=12 rows=128 columns=128 width=64 causal=false dtype=float32",
+operator("attention", "b=1 heads=12 rows=128 columns=128 width=64 causal=false dtype=float32 kv_heads=auto",
   "softmax(Q K^T / sqrt(width)) V", function(a)
-  local Q, K = input("Q", {a.b, a.heads, a.rows, a.width}, a), input("K", {a.b, a.heads, a.columns, a.width}, a)
-  local V = input("V", {a.b, a.heads, a.columns, a.width}, a)
+  local heads = a.kv_heads == "auto" and a.heads or a.kv_heads
+  local Q, K = input("Q", {a.b, a.heads, a.rows, a.width}, a), input("K", {a.b, heads, a.columns, a.width}, a)
+  local V = input("V", {a.b, heads, a.columns, a.width}, a)
   return {Q, K, V, ops.attention(Q, K, V, {causal = a.causal})}
 end, {b = {"extent", "sequences of a batch"}})
 

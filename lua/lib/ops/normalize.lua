@@ -65,28 +65,63 @@ function ops.layer_norm(X, gamma, beta, options)
   end, o.name)
 end
 
--- Vaswani et al., "Attention Is All You Need", section 3.2.1: softmax(Q K^T x scale) V, of queries (batch…, rows, d),
--- keys (batch…, columns, d) and values (batch…, columns, dv); scale: 1 / sqrt(d). causal: row i sees columns up to i
--- alone.
+-- What is added to the scores, or says which of them count: a function of a score's value and place.
+local function masked(scale, o, type, rank)
+  return function(value, at)
+    local conditions = {}
+    value = value * scale
+    if o.mask then value = value + te.cast(common.broadcast_element(o.mask, at), type) end
+    if o.causal then conditions[1] = te.le(at[rank], at[rank - 1]) end
+    if o.lengths then conditions[#conditions + 1] = te.lt(at[rank], te.cast(o.lengths[{at[1]}], "int32")) end
+    if #conditions == 0 then return value end
+    return te.select(#conditions == 1 and conditions[1] or te.all(table.unpack(conditions)), value, te.min_value(type))
+  end
+end
+
+-- The mask's extents are those of the scores, the last ones, or 1.
+local function check_mask(what, mask, scores)
+  common.check_tensor(what, "mask", mask)
+  common.check_float(what, "mask", mask)
+  local offset = #scores - #mask.shape
+  if offset < 0 then common.fail(what, "mask has %d dimensions, the scores %d", #mask.shape, #scores) end
+  for d, extent in ipairs(mask.shape) do
+    if extent ~= 1 and extent ~= scores[offset + d] then
+      common.fail(what, "extent %d of mask is %d; 1 or %d is expected", d, extent, scores[offset + d])
+    end
+  end
+end
+
+-- Vaswani et al., "Attention Is All You Need", section 3.2.1: softmax(Q K^T x scale + mask) V, of queries (batch…,
+-- rows, d), keys (batch…, columns, d) and values (batch…, columns, dv); scale: 1 / sqrt(d). causal: row i sees columns
+-- up to i alone; lengths: of the first dimension, how many columns there are. Keys and values may have fewer matrices
+-- in their last dimension of the batch: each is for as many heads in a row (Ainslie et al., "GQA", 2023).
 function ops.attention(Q, K, V, options)
   local what = "attention"
   common.check_tensor(what, "Q", Q)
   local rank = #Q.shape
   if rank < 3 then common.fail(what, "Q has %d dimensions; a batch of matrices has 3 or more", rank) end
-  local o = common.options(what, options, {scale = Q.shape[rank] ^ -0.5, causal = false, name = what})
+  local o = common.options(what, options,
+                           {scale = Q.shape[rank] ^ -0.5, causal = false, mask = false, lengths = false, name = what})
   local expected = {table.unpack(Q.shape)}
-  expected[rank - 1] = false
+  common.check_tensor(what, "K", K, rank)
+  local heads, own = Q.shape[rank - 2], K.shape[rank - 2]
+  if heads % own ~= 0 then common.fail(what, "%d heads of queries do not share %d of keys evenly", heads, own) end
+  expected[rank - 1], expected[rank - 2] = false, own
   common.check_shape(what, "K", K, expected)
   expected[rank - 1], expected[rank] = K.shape[rank - 1], false
   common.check_shape(what, "V", V, expected)
   common.check_float(what, "Q", Q)
-  local products = matmul.batch_matmul(Q, K, {transpose_b = true, name = "scores"})
-  local scores = te.compute(products.shape, function(...)
-    local at = {...}
-    local value = products(...) * o.scale
-    return o.causal and te.select(te.le(at[rank], at[rank - 1]), value, te.min_value(products.type)) or value
-  end, "scaled")
-  local Y = matmul.batch_matmul(ops.softmax(scores), V, {accumulate = scores.type, name = o.name})
+  if o.lengths then
+    common.check_shape(what, "lengths", o.lengths, {Q.shape[1]})
+    local type = o.lengths.type
+    if not type:find "^u?int" then common.fail(what, "lengths is of %s; integers are expected", type) end
+  end
+  local products = matmul.batch_matmul(Q, K, {transpose_b = true, group = heads // own, name = "scores"})
+  if o.mask then check_mask(what, o.mask, products.shape) end
+  local value_of = masked(o.scale, o, products.type, rank)
+  local scores = te.compute(products.shape, function(...) return value_of(products(...), {...}) end, "scaled")
+  local Y = matmul.batch_matmul(ops.softmax(scores), V,
+                                {accumulate = scores.type, group = heads // own, name = o.name})
   return Y.type == Q.type and Y or ms.load "lua.lib.ops.elementwise".cast(Y, Q.type)
 end
 

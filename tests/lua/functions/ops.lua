@@ -358,6 +358,23 @@ for _, causal in ipairs {false, true} do
   end, 1e-4)
 end
 
+do -- heads that share keys, lengths, and a mask that is added
+  local Q, K, V = tensor("Q", {2, 4, 3, 4}), tensor("K", {2, 2, 5, 4}), tensor("V", {2, 2, 5, 6})
+  local lengths, mask = tensor("lengths", {2}, "int32"), tensor("mask", {4, 1, 5})
+  local some = te.compute({2}, function(b) return lengths[{b}] % 3 + 1 end, "some")
+  holds("attention", {Q, K, V, lengths, mask, (ops.attention(Q, K, V, {lengths = some, mask = mask, causal = true}))},
+        function(i, q, k, v, l, m)
+    local b, h, r, c = table.unpack(i)
+    local total, value = 0, 0
+    for column = 0, math.min(r, l[{b}] % 3) do
+      local score = sum({4}, function(d) return q[{b, h, r, d}] * k[{b, h // 2, column, d}] end) / 2
+      local weight = math.exp(score + m[{h, 0, column}])
+      total, value = total + weight, value + weight * v[{b, h // 2, column, c}]
+    end
+    return value / total
+  end, 1e-4)
+end
+
 -- ---- Elements --------------------------------------------------------------------------------------------------
 
 local function erf(x) -- Abramowitz and Stegun 7.1.5, the series
@@ -497,6 +514,16 @@ for _, case in ipairs {
   {"sum: there is no axis to reduce over", ops.sum, X, {}},
   {"softmax: X is of int32", ops.softmax, tensor("X", {3, 3}, "int32")},
   {"layer_norm: extent 1 of gamma is 5, not 4", ops.layer_norm, X, tensor("gamma", {5}), tensor("beta", {4})},
+  {"attention: 4 heads of queries do not share 3 of keys evenly", ops.attention, tensor("Q", {4, 3, 4}),
+   tensor("K", {3, 5, 4}), tensor("V", {3, 5, 4})},
+  {"attention: lengths is of float32; integers are expected", ops.attention, tensor("Q", {2, 3, 4}),
+   tensor("K", {2, 5, 4}), tensor("V", {2, 5, 4}), {lengths = tensor("l", {2})}},
+  {"attention: extent 1 of lengths is 3, not 2", ops.attention, tensor("Q", {2, 3, 4}), tensor("K", {2, 5, 4}),
+   tensor("V", {2, 5, 4}), {lengths = tensor("l", {3}, "int32")}},
+  {"attention: extent 2 of mask is 4; 1 or 5 is expected", ops.attention, tensor("Q", {2, 3, 4}),
+   tensor("K", {2, 5, 4}), tensor("V", {2, 5, 4}), {mask = tensor("m", {3, 4})}},
+  {"batch_matmul: dimension 1 of A is 4, that of B 3, each for 2 of A", ops.batch_matmul, tensor("A", {4, 3, 4}),
+   tensor("B", {3, 4, 5}), {group = 2}},
   {"attention: extent 3 of K is 5, not 4", ops.attention, tensor("Q", {1, 3, 4}), tensor("K", {1, 3, 5}),
    tensor("V", {1, 3, 5})},
   {"add: shapes 2x3 and 2x4 differ in extents 3 and 4, and neither is 1", ops.add, tensor("A", {2, 3}),
