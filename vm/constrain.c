@@ -150,8 +150,8 @@ enum vm_verdict vm_judge_drawn(struct vm_run *r, const struct vm_step *s, const 
   return go_back(r, s) ? VM_BACK : VM_TAKE;
 }
 
-/* Tiles, one after the other, the innermost factor first; each admissible one takes the place of those before it with
- * the chance of one in their number. */
+/* Some are drawn first: most often one of them is admissible. Then all, one after the other, innermost factors first;
+ * each admissible one takes the place of those before it with the chance of one in their number. */
 struct tiling {
   struct vm_run *r;
   const struct vm_step *s;
@@ -161,12 +161,17 @@ struct tiling {
   int64_t tile[64], refused[64], *out;
 };
 
-static void consider(struct tiling *t) {
+static bool is_other_tile(void *data, const int64_t *tile) {
+  struct tiling *t = data;
   int64_t inner = 1;
-  for (int64_t i = t->rule->position; i < t->rule->n; i++) inner *= t->tile[i];
-  if (inner % t->rule->factor || !memcmp(t->tile, t->refused, t->rule->n * sizeof *t->tile)) return;
-  if (!vm_admits(t->r, t->s, t->tile, t->rule->n)) return;
-  if (!vm_stream_below(&t->stream, ++t->found)) memcpy(t->out, t->tile, t->rule->n * sizeof *t->tile);
+  for (int64_t i = t->rule->position; i < t->rule->n; i++) inner *= tile[i];
+  return inner % t->rule->factor == 0 && memcmp(tile, t->refused, t->rule->n * sizeof *tile) &&
+         vm_admits(t->r, t->s, tile, t->rule->n);
+}
+
+static void consider(struct tiling *t) {
+  if (is_other_tile(t, t->tile) && !vm_stream_below(&t->stream, ++t->found))
+    memcpy(t->out, t->tile, t->rule->n * sizeof *t->tile);
 }
 
 static void try_factors(struct tiling *t, uint32_t at, int64_t rest);
@@ -201,6 +206,7 @@ bool vm_draw_other_tile(struct vm_run *r, const struct vm_step *s, const struct 
   struct tiling t = {.r = r, .s = s, .rule = rule, .out = tile};
   t.stream = vm_stream_of(r->draws->seed, r->draws->candidate, s->draw, r->draws->attempt + 1);
   memcpy(t.refused, tile, rule->n * sizeof *tile);
+  if (vm_draw_admitted_tile(&t.stream, rule->extent, rule->n, rule->most, is_other_tile, &t, tile)) return true;
   try_factors(&t, rule->n - 1, rule->extent);
   return t.found || vm_no_number(r, s);
 }

@@ -104,6 +104,20 @@ void vm_draw_tile(struct vm_stream *stream, int64_t extent, uint32_t n, int64_t 
   out[n - 1] = 1;
 }
 
+/* Each tile that is drawn stands for itself: what is admitted is uniform. */
+bool vm_draw_admitted_tile(struct vm_stream *stream, int64_t extent, uint32_t n, int64_t most, vm_admits_tile *admits,
+                           void *data, int64_t *out) {
+  assert(extent >= 1 && n >= 1 && admits);
+  enum { TRIES = 32 };
+  struct prime_power primes[MOST_PRIMES];
+  uint32_t count = factorize(extent, primes);
+  for (int i = 0; i < TRIES; i++) {
+    draw_once(stream, primes, count, n, out);
+    if ((!most || out[n - 1] <= most) && admits(data, out)) return true;
+  }
+  return false;
+}
+
 static int by_size(const void *a, const void *b) {
   int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
   return (x > y) - (x < y);

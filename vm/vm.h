@@ -450,6 +450,10 @@ static inline double vm_stream_unit(struct vm_stream *stream) { /* uniform in [0
 uint32_t vm_stream_below(struct vm_stream *stream, uint32_t bound); /* uniform in [0, bound); bound is not 0 */
 /* Factors of extent, uniform among all tuples of n whose last is at most `most` (0: no limit). extent, n >= 1. */
 void vm_draw_tile(struct vm_stream *stream, int64_t extent, uint32_t n, int64_t most, int64_t *out);
+/* Draws such a tile of those that `admits` says yes to, which gets `data`; false: none of a few dozen was one. */
+typedef bool vm_admits_tile(void *data, const int64_t *tile);
+bool vm_draw_admitted_tile(struct vm_stream *stream, int64_t extent, uint32_t n, int64_t most, vm_admits_tile *admits,
+                           void *data, int64_t *out);
 /* The divisors of extent >= 1 that such factors may be, ascending; the caller frees them. */
 int64_t *vm_divisors(int64_t extent, uint32_t *count);
 
