@@ -15,17 +15,35 @@ local function growth(stride, shape)
   return left == 0 and list or nil
 end
 
+-- Where read number i stays for so many iterations of the loop and then goes on, as channels of one group do: how many,
+-- and how far it goes. nil: it does not.
+local function steps(sch, block, loop, i)
+  local extent = sch:extent(loop)
+  for every = extent // 2, 2, -1 do
+    if extent % every == 0 then
+      local trial = sch:copy()
+      local outer, inner = trial:split(trial:handle(loop), {msched.rest, every})
+      local b = trial:handle(block)
+      local stride = trial:strides(b, outer)[i]
+      if stride and trial:strides(b, inner)[i] == 0 then return every, stride end
+    end
+  end
+end
+
 -- The regions that the block reads, not counting its result: {bytes, extents, grows = a table of dimensions for each
--- loop}. nil: one is not known.
+-- loop, every = of how many iterations}. nil: one is not known.
 local function reads_of(sch, block, loops)
   local list, result, reads = {}, sch:writes(block)[1].buffer, sch:reads(block)
   for _, l in ipairs(loops) do
     local strides = sch:strides(block, l)
     for i, r in ipairs(reads) do
-      list[i] = list[i] or {bytes = r.bytes, extents = r.extents, grows = {}, own = r.buffer == result}
-      local grows = strides[i] and growth(strides[i], r.shape)
+      list[i] = list[i] or {bytes = r.bytes, extents = r.extents, grows = {}, every = {}, own = r.buffer == result}
+      local every, stride = 1, strides[i]
+      if not stride then every, stride = steps(sch, block, l, i) end
+      local grows = stride and growth(stride, r.shape)
       if not grows then return nil end
       table.insert(list[i].grows, grows)
+      table.insert(list[i].every, every)
     end
   end
   local others = {}
@@ -36,7 +54,8 @@ end
 -- What is to be asserted of a block's loops, before they are split: p, the parameters of tiling.lua; levels of the
 -- kinds S and R; least: the fewest threads. nil: nothing.
 function limits.new(sch, block, p, levels, kinds, loops, least)
-  local self = {p = p, levels = levels, kinds = kinds, least = least, factors = {}, extents = {}, sch = sch}
+  local self = {p = p, levels = levels, kinds = kinds, least = least, factors = {}, extents = {}, known = {},
+                sch = sch}
   for i, l in ipairs(loops) do
     self.extents[i] = sch:extent(l)
     if not self.extents[i] then return nil end
@@ -70,8 +89,8 @@ function limits:spatial(wanted)
 end
 
 -- Bytes of shared memory: what is read under the loops of the level that caches are filled at, by all threads of a
--- block.
-function limits:shared()
+-- block. at_once: what is not drawn yet of the reductions is read in one iteration of that level.
+function limits:shared(at_once)
   local axes, terms = self.p.binds, {}
   local function inside(level)
     return level > self.p.read.levels[1] or axes[level] and not axes[level]:find("blockIdx", 1, true)
@@ -82,7 +101,11 @@ function limits:shared()
       local sum = {tostring(least)}
       for at, grows in ipairs(r.grows) do
         local parts = grows[d] and self:parts(at, inside) or {}
-        if #parts > 0 then sum[#sum + 1] = string.format("%d * (%s - 1)", grows[d], product(parts)) end
+        if grows[d] and at_once and not self.factors[at] and self.kinds[at] == "reduce" then
+          parts = {tostring(self.extents[at])}
+        end
+        local every = r.every[at] > 1 and " // " .. r.every[at] or ""
+        if #parts > 0 then sum[#sum + 1] = string.format("%d * ((%s - 1)%s)", grows[d], product(parts), every) end
       end
       extents[#extents + 1] = "(" .. table.concat(sum, " + ") .. ")"
     end
@@ -91,27 +114,37 @@ function limits:shared()
   return table.concat(terms, " + ")
 end
 
--- Loop `at` was split by these factors, which were drawn.
-function limits:drawn(at, factors)
-  self.factors[at] = factors
-  if self.kinds[at] == "spatial" then self:hold_threads(at) end
-  if self.reads and #self.reads > 0 then
-    self.sch:assert(string.format("%s <= %d", self:shared(), self.p.limits.shared_bytes))
-  end
-end
-
--- The schedule, in which so many stage buffers of each cache live at a time, if the loops that reduce at the level run
--- more than once.
-function limits:hold_stage_buffers(sch, buffers, level)
-  if not self.reads or #self.reads == 0 then return end
-  local trips = {}
+-- How often the loops that reduce at the outermost such level run, as far as they are drawn.
+function limits:trips()
+  local level, trips = self.p.structure:find("R", 1, true), {}
   for at in ipairs(self.extents) do
     if self.kinds[at] == "reduce" then
       table.move(self:parts(at, function(l) return l == level end), 1, 1, #trips + 1, trips)
     end
   end
-  sch:assert(string.format("%s <= 1 or %d * (%s) <= %d", product(trips), buffers, self:shared(),
-                           self.p.limits.shared_bytes))
+  return product(trips)
+end
+
+-- Loop `at` was split by these factors, which were drawn.
+function limits:drawn(at, factors)
+  self.factors[at] = factors
+  if self.kinds[at] == "spatial" then self:hold_threads(at) end
+  if self.reads and #self.reads > 0 then
+    local bytes = self:shared()
+    self.known[#self.known + 1] = {bytes = bytes, at_once = self:shared(true), trips = self:trips()}
+    self.sch:assert(string.format("%s <= %d", bytes, self.p.limits.shared_bytes))
+  end
+end
+
+-- The schedule, in which so many stage buffers of each cache live at a time, if the loops that reduce at the level run
+-- more than once: held of each draw, so that none is made that leaves no room for either.
+function limits:hold_stage_buffers(sch, buffers)
+  local most = self.p.limits.shared_bytes
+  for _, k in ipairs(self.known) do
+    local once = k.at_once ~= k.bytes and string.format("%s <= 1 and %s <= %d", k.trips, k.at_once, most)
+      or k.trips .. " <= 1"
+    sch:assert(string.format("%d * (%s) <= %d or %s", buffers, k.bytes, most, once))
+  end
 end
 
 -- Threads, virtual threads, and the bytes of a thread's part of the result, in all of its virtual threads.

@@ -164,7 +164,7 @@ local function add_pipeline(state, p)
   if not outer or state.sch:child_count(outer) ~= 3 then return results end
   for _, stage in ipairs(p.stages) do
     local s = fork(state)
-    if s.held then s.held:hold_stage_buffers(s.sch, stage - 1, level) end
+    if s.held then s.held:hold_stage_buffers(s.sch, stage - 1) end
     tiling.run_ahead(s.sch, s.sch:fuse(s.tiles[level]), stage - 2)
     results[#results + 1] = s
   end
