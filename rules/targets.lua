@@ -40,6 +40,9 @@ targets.llvm = {
 -- rest are mostly those whose threads all copy, which have up to 191.
 local TENSOR_REGISTERS = 40
 
+-- The same of one that multiplies fragments of a warp, beside those of a step too.
+local FRAGMENT_REGISTERS = 24
+
 -- GPUs as the analytical model sees them, by architecture, what they share first: search.h explains the numbers. Cycles
 -- are of one multiprocessor, bytes a cycle of memory at its clock. tensor_alone: of mma.sync beside wgmma (Luo et al.,
 -- 2024; see search/cost/tensor_cores.c); tensor_step, tensor_begin and tensor_store: fitted to 256 products that an
@@ -98,6 +101,8 @@ local function wmma(inputs, output, short_inputs, short_output)
   local shape = "_16x16x16_"
   return {inputs = inputs, output = output, multiples = {m = 16, n = 16, k = 16}, padding = 16 // (inputs == "int8"
           and 1 or 2), scopes = {a = "wmma.matrix_a", b = "wmma.matrix_b", c = "wmma.accumulator"},
+          registers = output == "float16" and 4 or 8, operands = inputs == "int8" and 2 or 4,
+          beside = FRAGMENT_REGISTERS,
           fill = "wmma_fill" .. shape .. short_output,
           sync = "wmma_sync" .. shape .. short_inputs:rep(2) .. short_output,
           load_a = "wmma_load" .. shape .. short_inputs .. "_a_shared_dyn",
@@ -114,6 +119,7 @@ local function mma_sync(inputs, output, short_inputs, short_output, k)
   return {inputs = inputs, output = output, multiples = {m = 16, n = 16, k = k}, read_scope = "shared.dyn.swizzle",
           by_columns = by_columns,
           scopes = {a = "mma.matrix_a", b = "mma.matrix_b", c = "mma.accumulator"},
+          registers = 8, operands = 4, beside = FRAGMENT_REGISTERS,
           fill = "warp_mma_fill_16x16_" .. short_output,
           sync = "warp_mma_sync" .. shape .. short_inputs:rep(2) .. short_output .. transposed,
           load_a = "warp_mma_load" .. shape .. short_inputs .. "_a_swizzled",
@@ -166,6 +172,8 @@ end
 local function tensor_tiling(target, groups)
   return {structure = "SSSRRSRS", max_innermost = 4, binds = {"blockIdx.y", "blockIdx.x", "threadIdx.y"},
           vector_load_lengths = {1, 2, 3, 4, 8, 16}, vector_bytes = target.vector_bytes,
+          warp_limits = {threads = target.max_threads, warp = target.warp, registers = GPU.own_registers,
+                         block_registers = GPU.sm_registers},
           shared_bytes = target.shared_bytes, write = {need = "must", levels = {2}, scope = "shared.dyn"},
           read = {levels = {4}, scope = "shared.dyn"}, groups = groups,
           split = split_of(target, TENSOR_RESULTS, 256)}
@@ -300,7 +308,7 @@ targets.metaschedule = {
     multi_level_tiling_tensor_core = function(target)
       local groups = {wmma("float16", "float32", "f16", "f32"), wmma("float16", "float16", "f16", "f16"),
                       wmma("int8", "int32", "s8", "s32"), mma("float32", "f32"), mma("float16", "f16")}
-      return targets.changed(tensor_tiling(target, groups), {split = false})
+      return targets.changed(tensor_tiling(target, groups), {warp_limits = false, split = false})
     end,
   }),
   llvm = targets.changed(targets.llvm, {

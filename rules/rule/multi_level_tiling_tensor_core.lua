@@ -18,7 +18,7 @@
 -- sketches of their own. Sums of few results may be divided among thread blocks (tiling.lua, split).
 -- Source: Feng et al., "TensorIR", ASPLOS 2023, section 4.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
-local products = msched.load "rules.products"
+local products, fragment_limits = msched.load "rules.products", msched.load "rules.fragment_limits"
 
 local function fits(sch, block, group, classes)
   local reads, extents = sch:reads(block), sch:iter_extents(block)
@@ -140,7 +140,7 @@ local function product(list) return #list > 0 and table.concat(list, " * ") or "
 -- time, shared memory for tiles, those that run ahead among them, and for accumulators on their way out. taken: gets
 -- the bytes of both, and the number of blocks, as the trace writes them.
 local function split_within(group, batch, shared_bytes, taken)
-  local groups, inner, outer, steps, tiles = {}, {}, {}, {},
+  local groups, inner, outer, steps, products_beside, tiles = {}, {}, {}, {}, {},
     {[batch + 1] = tostring(group.multiples.m), [batch + 2] = tostring(group.multiples.n)}
   local function hold(sch)
     local accumulators, beside = string.format("%d * %s", group.registers, product(inner)), group.beside
@@ -148,21 +148,28 @@ local function split_within(group, batch, shared_bytes, taken)
     sch:assert(string.format("%s <= %d and %s * (%s + %d) <= %d", accumulators, MOST_REGISTERS - beside,
                              product(groups), accumulators, beside, GROUP_REGISTERS - (group.producer and beside or 0)))
   end
+  -- Bytes of tiles of all the products of a batch that a block has.
+  local function of_batch(bytes) return table.concat({bytes, table.unpack(products_beside)}, " * ") end
   return function(sch, _, loop, count, p, at)
-    local factors = {sch:sample_perfect_tile(loop, count, p.max_innermost)}
+    local extent, factors = sch:extent(loop), {sch:sample_perfect_tile(loop, count, p.max_innermost)}
     local rows, columns = tiles[batch + 1], tiles[batch + 2]
     if at <= batch + 2 then
       groups[#groups + 1], inner[#inner + 1] = factors[3]:name(), factors[4]:name()
       outer[#outer + 1] = factors[1]:name() .. " * " .. factors[2]:name()
       taken.blocks = product(outer)
       if tiles[at] then tiles[at] = table.concat({tiles[at], factors[3]:name(), factors[4]:name()}, " * ") end
+      if at <= batch and extent ~= 1 then
+        table.move({factors[3]:name(), factors[4]:name()}, 1, 2, #products_beside + 1, products_beside)
+      end
       hold(sch)
       if at == batch + 2 then
-        taken.accumulators = string.format("4 * %s * (%s + %d)", tiles[batch + 1], tiles[batch + 2], ACCUMULATORS_APART)
+        taken.accumulators = of_batch(string.format("4 * %s * (%s + %d)", tiles[batch + 1], tiles[batch + 2],
+                                                    ACCUMULATORS_APART))
         sch:assert(string.format("%s <= %d", taken.accumulators, shared_bytes))
       end
     else
-      local bytes = string.format("%d * %s * (%s + %s)", 2 * group.multiples.k, factors[2]:name(), rows, columns)
+      local bytes = of_batch(string.format("%d * %s * (%s + %s)", 2 * group.multiples.k, factors[2]:name(), rows,
+                                           columns))
       sch:assert(string.format("%s <= %d and (%s <= 1 or %d * %s <= %d)", bytes, shared_bytes, factors[1]:name(),
                                group.stages, bytes, shared_bytes))
       taken.tiles = string.format("%d * %s", group.stages, bytes)
@@ -214,6 +221,7 @@ local function with_group(sch, block, group, classes, p, straight)
   local taken = {}
   local split = group.inner and split_for(group, #classes.batch)
     or group.warps and split_within(group, #classes.batch, p.shared_bytes, taken)
+    or p.warp_limits and fragment_limits.split(sch, product, group, #classes.batch, p, by_columns)
   local state = tiling.start(sch, product, p, split)
   if straight then
     if not store_result(state, copies.c, group) then return nil end
