@@ -14,7 +14,7 @@ typedef bool (*vm_perform)(struct vm_run *r, const struct vm_step *step);
 #include "instructions.def"
 #undef INST
 
-enum { VM_MOST_ARGUMENTS = 4 }; /* of a query */
+enum { VM_MOST_ARGUMENTS = 5 }; /* of a query */
 struct vm_query_params {
   struct vm_param at[VM_MOST_ARGUMENTS];
   uint8_t count;

@@ -225,19 +225,46 @@ static struct vm_value kernel_value(struct vm_ask *q, const struct tir_kernel *k
   return vm_list(q->pool, VM_MAP, items, 2 * FIELDS);
 }
 
-bool vm_ask_kernels(struct vm_ask *q) {
+/* The function's kernels, the caller's, and their number. */
+static struct tir_kernel *kernels_of(struct vm_ask *q, uint32_t *count) {
   tir_func main = tir_find_func(q->ir, "main");
-  uint32_t count = tir_kernels(q->ir, main, NULL, 0);
-  struct tir_kernel *kernels = malloc((count + 1) * sizeof *kernels);
-  struct vm_value *items = malloc((count + 1) * sizeof *items);
-  if (!kernels || !items) abort();
-  uint32_t again = tir_kernels(q->ir, main, kernels, count);
-  assert(again == count);
+  *count = tir_kernels(q->ir, main, NULL, 0);
+  struct tir_kernel *kernels = malloc((*count + 1) * sizeof *kernels);
+  if (!kernels) abort();
+  uint32_t again = tir_kernels(q->ir, main, kernels, *count);
+  assert(again == *count);
   (void)again;
+  return kernels;
+}
+
+bool vm_ask_kernels(struct vm_ask *q) {
+  uint32_t count;
+  struct tir_kernel *kernels = kernels_of(q, &count);
+  struct vm_value *items = malloc((count + 1) * sizeof *items);
+  if (!items) abort();
   for (uint32_t i = 0; i < count; i++) items[i] = kernel_value(q, &kernels[i]);
   q->answer = vm_list(q->pool, VM_LIST, items, count);
   free(items);
   free(kernels);
+  return true;
+}
+
+static bool is_within(int64_t n, const struct vm_argument *most) { return n >= 0 && n <= most->integer; }
+
+static bool kernel_fits(const struct tir_kernel *k, const struct vm_argument *most) {
+  bool allowed = k->threads >= k->least_threads && (k->most_threads <= 0 || k->threads <= k->most_threads);
+  return k->uniform && k->launchable && allowed && is_within(k->threads, &most[0]) &&
+         is_within(k->vthreads, &most[1]) && is_within(k->shared_bytes, &most[2]) &&
+         is_within(k->local_bytes, &most[3]) && is_within(k->vector_bytes, &most[4]);
+}
+
+bool vm_ask_kernels_fit(struct vm_ask *q) {
+  uint32_t count;
+  struct tir_kernel *kernels = kernels_of(q, &count);
+  bool fit = true;
+  for (uint32_t i = 0; i < count && fit; i++) fit = kernel_fits(&kernels[i], q->args);
+  free(kernels);
+  q->answer = vm_bool(fit);
   return true;
 }
 
