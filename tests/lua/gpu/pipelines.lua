@@ -1,6 +1,7 @@
 -- Software pipelines in the space of GPUs: draws of an ordinary product of matrices whose copies run ahead of what uses
 -- them become kernels with cp.async, from sm_80 on, in CUDA's source and in PTX (where NVRTC is installed); none asks
--- for more shared memory than its postprocessor foresaw, or than a block may have; on sm_75 there are none.
+-- for more shared memory than its postprocessor foresaw, or than a block may have; on sm_75 there are none. All draws
+-- of a convolution of 7 x 7 have room for their stage buffers.
 -- usage: msched pipelines.lua
 local ms = require "msched"
 local tune, jobs_of = ms.load "search.tune", dofile(arg[0]:match "^.*/" .. "../jobs.lua")
@@ -59,6 +60,25 @@ local function count(target, draws)
   end
   return pipelined, copying
 end
+
+-- Draws are held against stage buffers one by one, so that all of a convolution whose windows are large find room.
+local function check_room()
+  local target = "cuda -arch=sm_80"
+  local conv = ms.ops.func("conv2d", {"1", "224", "224", "3", "64", "7", "2", "3"})
+  local opened, jobs = tune.open(conv, ms.target(target), {}), {}
+  for _, s in ipairs(opened.sketches) do
+    local ahead = s.trace:text():find("software_pipeline_stage", 1, true)
+    for i = 1, ahead and 48 or 0 do
+      jobs[#jobs + 1] = {trace = s.trace:simplified(false), seed = 7, candidate = i, resample = true}
+    end
+  end
+  local pool = ms.pool(conv, {jobs = 1, target = target})
+  local made = pool:replay(jobs, false)
+  pool:close()
+  for i in ipairs(jobs) do assert(made[i], "a draw leaves no room for its stage buffers") end
+  assert(#jobs >= 96, "the convolution has no copies that run ahead")
+end
+check_room()
 
 local pipelined, copying = count("cuda -arch=sm_80", 16)
 assert(pipelined >= 4 and copying >= 3, string.format("%d are pipelined, %d copy by themselves", pipelined, copying))

@@ -1,7 +1,8 @@
 -- Matrix products on tensor cores without a GPU: random draws of the space of tensor cores, those with fragments on
 -- three oracles: the interpreter runs the lowered function, the source compiled for the CPU computes the same
 -- (RUN_KERNELS), and NVRTC, where it is installed, compiles it to the estimated shared memory, without serializing
--- wgmma. Hardly any kernel spills registers (accumulators beside tiles that are copied by way of registers may).
+-- wgmma. Hardly any kernel spills registers (accumulators beside tiles that are copied by way of registers may). Of
+-- large products nearly all draws are accepted.
 -- MetaSchedule's own products of 16 x 8 x 8 are checked the same way, with their own pipelines.
 -- usage: msched tensor_cores.lua RUN_KERNELS DRAWS SEED
 local ms = require "msched"
@@ -142,6 +143,23 @@ local function check(func, target, space, calls)
   return written, by_call
 end
 
+-- Tiles are drawn so that a block has the threads, registers and shared memory for them.
+local function check_room()
+  for _, target in ipairs {AMPERE, HOPPER} do
+    local func, jobs, accepted = product("float16", "float32", 1024, 1024, 1024), {}, 0
+    for _, s in ipairs(tune.open(func, ms.target(target), {}).sketches) do
+      local by_fragments = s.trace:text():find("meta_schedule.auto_tensorize", 1, true)
+      for i = 1, by_fragments and 32 or 0 do
+        jobs[#jobs + 1] = {trace = s.trace:simplified(false), seed = seed, candidate = i, resample = true}
+      end
+    end
+    local pool = ms.pool(func, {jobs = 1, target = target})
+    for _, c in ipairs((pool:replay(jobs, false))) do if c then accepted = accepted + 1 end end
+    pool:close()
+    assert(#jobs >= 64 and accepted >= 0.95 * #jobs, string.format("%d of %d draws are accepted", accepted, #jobs))
+  end
+end
+
 -- Threads whose number does not divide a tile touch no more than the tile, and the estimate is no larger.
 local function check_guarded_fetch()
   local A = te.placeholder({96, 40}, "float32", "A")
@@ -270,6 +288,7 @@ local function check_dots()
 end
 
 check_guarded_fetch()
+check_room()
 check_dots()
 for _, p in ipairs(PRODUCTS) do
   local inputs, output, m, n, k, target, by_columns = table.unpack(p)
