@@ -421,6 +421,25 @@ static double find_resident(const struct work *w, double *spilled) {
   return fmax(1, resident);
 }
 
+/* A nest that brings what a thread reads to its registers. */
+static bool fills_registers(const struct model_nest *nest) {
+  bool reduces = false, reads = false;
+  for (uint32_t i = 0; i < nest->loop_count; i++) reduces = reduces || nest->loops[i].reduces;
+  for (uint32_t i = 1; i < nest->access_count; i++) reads = reads || nest->accesses[i].memory == MODEL_DEVICE;
+  return !reduces && reads && nest->accesses[0].memory == MODEL_LOCAL;
+}
+
+/* Whether nothing in the nest waits for memory but what others wait for already: it is all in registers, or loads to
+ * registers begin right after others have. */
+static bool waits_with_others(const struct work *w) {
+  const struct search_estimator *d = w->estimator;
+  bool all = w->nest->access_count > 0, before = false;
+  for (uint32_t i = 0; i < w->nest->access_count; i++) all = all && w->nest->accesses[i].memory == MODEL_LOCAL;
+  for (uint32_t k = 0; k < w->number && !before; k++)
+    before = model_shared(d, w->number, k) > 0 && fills_registers(&d->nests[k]);
+  return before && (all || fills_registers(w->nest));
+}
+
 /* Cycles of a multiprocessor that has so many of the kernel's blocks, one after the other. */
 static double busy_cycles(const struct work *w, double blocks) {
   enum { CHAINS = 8 }; /* additions that a warp has under way at most */
@@ -434,7 +453,8 @@ static double busy_cycles(const struct work *w, double blocks) {
   double alone = (w->loads > 0 ? g->shared_latency / w->unrolled : 0) + w->sums * each; /* a warp's step by itself */
   step = fmax(step, alone / (resident * w->warps));
   double block = w->warps * w->steps * step + w->fetches;
-  double waits = ceil(blocks / resident) * (w->waits + w->rounds + g->memory_latency);
+  double latency = waits_with_others(w) ? 0 : g->memory_latency;
+  double waits = ceil(blocks / resident) * (w->waits + w->rounds + latency);
   double most = fmax(blocks * block, waits);
   return most + g->exposed * (blocks * block + waits - most);
 }
