@@ -237,7 +237,7 @@ end
 -- launches.
 targets.cuda = {
   rules = {"fuse_online_softmax_tensor_core", "fuse_online_softmax_threads", "multi_level_tiling_tensor_core",
-           "multi_level_tiling",
+           "depthwise_tile", "multi_level_tiling",
            "inline_constant_scalars", "keep_stages",
            "auto_inline", "online_softmax", "two_pass_reduction", "cross_thread_reduction", "spatial_tiling",
            "parallel_vectorize_unroll", "auto_bind"},
@@ -257,6 +257,10 @@ targets.cuda = {
             write = {need = "must", levels = {3}, scope = "local"}, read = {levels = {4}, scope = "shared"},
             stages = target.arch >= 80 and {4, 5} or {}, packs = true,
             split = split_of(target, TILE_RESULTS, 128)}
+  end,
+  depthwise_tile = function(target)
+    return {terms = 49, outer = 8, vector_bytes = target.vector_bytes,
+            threads = {least = target.warp, most = target.max_threads}, registers = 200}
   end,
   auto_inline = {into_consumer = true, into_producer = true, constant_tensors = true, disallowed = {}},
   spatial_tiling = function(target)
