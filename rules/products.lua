@@ -73,4 +73,70 @@ function products.to_product(sch, block, classes, options)
   return copies
 end
 
+-- How long the sides of the product are, by their names; nil: it is not known.
+function products.sides(sch, block, classes)
+  local extents, sides = sch:iter_extents(block), {}
+  for _, name in ipairs {"m", "n", "k"} do
+    local product = 1
+    for _, v in ipairs(classes[name]) do product = extents[v] and product and product * extents[v] end
+    if not product then return nil end
+    sides[name] = product
+  end
+  return sides
+end
+
+-- Whether the sides are whole numbers of these.
+function products.is_whole(sides, multiples)
+  for name, side in pairs(sides) do if side % multiples[name] ~= 0 then return false end end
+  return true
+end
+
+-- As many parts, or hardly more: a multiple of the largest number that adds no larger a share.
+local function rounded(parts, pads)
+  for _, of in ipairs(pads.multiples) do
+    local more = (parts + of - 1) // of * of
+    if more <= parts * (1 + pads.share) then return more end
+  end
+  return parts
+end
+
+-- What the sides grow to, so that they are whole numbers of `multiples`, and these easily divided; nil: too little of
+-- the product would be of use. pads: {least, multiples, share}: the least share that is of use; multiples that numbers
+-- of parts are rounded up to, where that adds no larger a share.
+function products.padding(sides, multiples, pads)
+  local padding, use = {}, 1
+  for _, name in ipairs {"m", "n", "k"} do
+    local side, multiple = sides[name], multiples[name]
+    local parts = (side + multiple - 1) // multiple
+    padding[name] = (side % multiple == 0 and parts or rounded(parts, pads)) * multiple
+    use = use * side / padding[name]
+  end
+  return use >= pads.least and padding or nil
+end
+
+-- The block that writes what a block reads.
+function products.producer_of(sch, block, index)
+  local buffer = sch:reads(block)[index + 1].buffer
+  for _, p in ipairs {sch:get_producers(block)} do if sch:writes(p)[1].buffer == buffer then return p end end
+end
+
+-- Pads a block that computes a product by copies: these then fill what is beyond the operands with zeros, and leave out
+-- what is beyond the result. false: zeros would change what it computes.
+function products.pad(sch, block, classes, copies, sides, padding)
+  local multiples = {}
+  for i = 1, #classes.batch do multiples[i] = 1 end
+  for _, name in ipairs {"m", "n", "k"} do multiples[#multiples + 1] = padding[name] end
+  if not sch:try("pad_einsum", block, multiples) then return false end
+  local function grows(name) return padding[name] ~= sides[name] end
+  for i, side in ipairs {"a", "b"} do
+    if grows "k" or grows(side == "a" and "m" or "n") then
+      local padded = products.producer_of(sch, block, classes.inputs[i] - 1)
+      sch:compute_inline(copies[side])
+      copies[side] = padded
+    end
+  end
+  if grows "m" or grows "n" then sch:compute_inline(sch:get_consumers(block)) end
+  return true
+end
+
 return products

@@ -176,7 +176,7 @@ local function tensor_tiling(target, groups)
                          block_registers = GPU.sm_registers},
           shared_bytes = target.shared_bytes, write = {need = "must", levels = {2}, scope = "shared.dyn"},
           read = {levels = {4}, scope = "shared.dyn"}, groups = groups,
-          split = split_of(target, TENSOR_RESULTS, 256)}
+          split = split_of(target, TENSOR_RESULTS, 256), pads = {least = 0.25, multiples = {8, 4, 2}, share = 0.125}}
 end
 
 -- Attention by mma.sync, from sm_80 on: tiles of rows and columns of a warp, those that most registers pay for first.
@@ -312,7 +312,7 @@ targets.metaschedule = {
     multi_level_tiling_tensor_core = function(target)
       local groups = {wmma("float16", "float32", "f16", "f32"), wmma("float16", "float16", "f16", "f16"),
                       wmma("int8", "int32", "s8", "s32"), mma("float32", "f32"), mma("float16", "f16")}
-      return targets.changed(tensor_tiling(target, groups), {warp_limits = false, split = false})
+      return targets.changed(tensor_tiling(target, groups), {warp_limits = false, split = false, pads = false})
     end,
   }),
   llvm = targets.changed(targets.llvm, {

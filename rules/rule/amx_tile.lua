@@ -295,12 +295,6 @@ local function shapes_for(rows, columns)
   return list, best
 end
 
--- The block that writes what a block reads.
-local function producer_of(sch, block, index)
-  local buffer = sch:reads(block)[index + 1].buffer
-  for _, p in ipairs {sch:get_producers(block)} do if sch:writes(p)[1].buffer == buffer then return p end end
-end
-
 -- The block that writes out what the block computes: its copy back, or what computes from that, row by row.
 local function writer_of(sch, block, classes, copies, cut, consumer)
   local writer = copies.c or cut and sch:get_consumers(block)
@@ -342,7 +336,7 @@ end
 -- Whether the operand of rows is an array of the function's that is a matrix: its copy is one in the same order, which
 -- is not made after all (tir/lower/memory/forward.c).
 local function is_matrix(sch, block, classes, a, loops)
-  if producer_of(sch, block, a.shared) then return false end
+  if products.producer_of(sch, block, a.shared) then return false end
   local extents, apart = sch:iter_extents(block), 1
   for _, name in ipairs {"k", "m"} do
     local class = classes[name]
@@ -378,12 +372,12 @@ local function padded(sch, block, context, classes, by, width)
     if not s:try("pad_einsum", b, padding) then return nil end
   end
   if grows[1] or grows[3] then
-    a.copy = producer_of(s, b, a.shared)
+    a.copy = products.producer_of(s, b, a.shared)
     if copies.a then s:compute_inline(copies.a) end
   else
     a.copy = copies.a
   end
-  local packed = producer_of(s, b, a.each)
+  local packed = products.producer_of(s, b, a.each)
   if grows[2] or grows[3] then s:compute_inline(copies.b) end
   local names = {}
   for d = 1, batch + 2 do names[d] = "i" .. d end

@@ -15,21 +15,40 @@
 -- whether that thread is of a producer warp group, 1, or of a consumer, 0; blocks: choices of how many persistent
 -- blocks there are, which copy the next tile while they store one, where shared memory suffices; 0: a block a tile;
 -- store_result: the intrinsic by which accumulators that are the function's result go straight to it from registers, in
--- sketches of their own. Sums of few results may be divided among thread blocks (tiling.lua, split).
+-- sketches of their own. Sums of few results may be divided among thread blocks (tiling.lua, split). pads: sides that
+-- no group divides are padded (products.lua): copies to shared memory fill with zeros what is beyond the inputs, and
+-- what is beyond the result is not stored.
 -- Source: Feng et al., "TensorIR", ASPLOS 2023, section 4.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 local products, fragment_limits = msched.load "rules.products", msched.load "rules.fragment_limits"
 
-local function fits(sch, block, group, classes)
-  local reads, extents = sch:reads(block), sch:iter_extents(block)
-  for i, at in ipairs(classes.inputs) do if reads[at].type ~= group.inputs then return false end end
-  if sch:writes(block)[1].type ~= group.output then return false end
-  for _, name in ipairs {"m", "n", "k"} do
-    local product = 1
-    for _, v in ipairs(classes[name]) do product = product * (extents[v] or 1) end
-    if product % group.multiples[name] ~= 0 then return false end
+-- Whether the intrinsics of a group are for what the block multiplies and adds up.
+local function has_types(sch, block, group, classes)
+  local reads = sch:reads(block)
+  for _, at in ipairs(classes.inputs) do if reads[at].type ~= group.inputs then return false end end
+  return sch:writes(block)[1].type == group.output
+end
+
+-- The groups that can compute the block, each {group, padding, cuts}: what the sides of the product grow to, nil where
+-- they are whole numbers of the group's; whether results are left out. Where some of a kind are for whole sides, none
+-- of that kind is for others; else those that pad least, or hardly more, are.
+local function fitting(sch, block, p, classes)
+  local sides, list, least = products.sides(sch, block, classes), {}, {}
+  for _, group in ipairs(sides and p.groups or {}) do
+    local whole = products.is_whole(sides, group.multiples)
+    local padding = not whole and p.pads and products.padding(sides, group.multiples, p.pads) or nil
+    if has_types(sch, block, group, classes) and (whole or padding) then
+      local kind, volume = group.scopes.c, padding and padding.m * padding.n * padding.k or 0
+      least[kind] = math.min(least[kind] or volume, volume)
+      list[#list + 1] = {group = group, padding = padding, volume = volume,
+                         cuts = padding and (padding.m ~= sides.m or padding.n ~= sides.n)}
+    end
   end
-  return true
+  local few = {}
+  for _, f in ipairs(list) do
+    if f.volume == 0 or f.volume <= least[f.group.scopes.c] * (1 + p.pads.share) then few[#few + 1] = f end
+  end
+  return few
 end
 
 -- The innermost iterations of a copy are done by an intrinsic.
@@ -198,14 +217,17 @@ local function is_packed(sch, block, classes, by_columns)
     and (dimensions > 2 + #classes.batch or (by_columns or false) ~= lies_by_columns(sch, block, classes))
 end
 
--- straight: accumulators are stored from registers to the function's result. nil: they cannot be.
-local function with_group(sch, block, group, classes, p, straight)
+-- padding: what sides of the product grow to, {m, n, k}; nil: they stay. straight: accumulators are stored from
+-- registers to the function's result. nil: they cannot be.
+local function with_group(sch, block, group, classes, p, padding, straight)
   local by_columns, sync = group.by_columns, group.sync
   if group.sync_by_columns and lies_by_columns(sch, block, classes) then
     by_columns, sync = true, group.sync_by_columns
   end
   local packs = not group.warps and is_packed(sch, block, classes, by_columns)
+  local sides = products.sides(sch, block, classes)
   local copies = products.to_product(sch, block, classes, {by_columns = by_columns})
+  if padding and not products.pad(sch, block, classes, copies, sides, padding) then return nil end
   if packs then
     copies.packed = copies.b
     common.pack_ahead(sch, copies.b)
@@ -242,8 +264,13 @@ end
 local function with_divided(sch, block, group, p)
   local other, partial = tiling.divide_sums(sch, block, p.split, group.multiples.k)
   local classes = other and products.classify(other, partial)
-  if not classes or not fits(other, partial, group, classes) then return nil end
-  return tiling.attempt(with_group, other, partial, group, classes, p, group.store_result ~= nil)
+  if not classes then return nil end
+  for _, own in ipairs(fitting(other, partial, p, classes)) do
+    if own.group == group then
+      local straight = group.store_result ~= nil and not own.cuts
+      return tiling.attempt(with_group, other, partial, group, classes, p, own.padding, straight)
+    end
+  end
 end
 
 return msched.rule {
@@ -253,16 +280,14 @@ return msched.rule {
     local classes = common.can_tile(sch, block) and products.classify(sch, block)
     if not classes then return {sch} end
     local results = {}
-    for _, group in ipairs(p.groups) do
-      if fits(sch, block, group, classes) then
-        local s = sch:copy()
-        results[#results + 1] = with_group(s, s:handle(block), group, classes, p)
-        if group.store_result and #sch:consumers(block) == 0 then
-          local other = sch:copy()
-          results[#results + 1] = with_group(other, other:handle(block), group, classes, p, true)
-        end
-        if not group.inner then results[#results + 1] = with_divided(sch, block, group, p) end
+    for _, f in ipairs(fitting(sch, block, p, classes)) do
+      local group, s = f.group, sch:copy()
+      results[#results + 1] = with_group(s, s:handle(block), group, classes, p, f.padding)
+      if group.store_result and #sch:consumers(block) == 0 and not f.cuts then
+        local other = sch:copy()
+        results[#results + 1] = with_group(other, other:handle(block), group, classes, p, f.padding, true)
       end
+      if not group.inner then results[#results + 1] = with_divided(sch, block, group, p) end
     end
     results[#results + 1] = sch
     return results

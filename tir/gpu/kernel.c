@@ -37,10 +37,13 @@ static void over_loops_of(struct tir *ir, tir_block around, tir_expr *ranges, ui
   tir_subst_clear(ir);
 }
 
-/* Adds what a block touches while the loops below `high`, and the threads that share the memory, run: no more than the
- * conditions around it let it. */
-static void add_region(struct tir *ir, struct tir_touched *box, tir_block block, struct tir_region region,
-                       tir_stmt high) {
+/* What is touched of a dimension: no more than conditions let it, and where they are left aside. */
+struct extent {
+  struct tir_touched guarded, unguarded;
+};
+
+/* Adds what a block touches while the loops below `high`, and the threads that share the memory, run. */
+static void add_region(struct tir *ir, struct extent *box, tir_block block, struct tir_region region, tir_stmt high) {
   tir_var vars[MOST_LOOPS + TIR_MOST_GUARDS];
   tir_expr ranges[2 * MOST_RANK];
   struct tir_guards guards = tir_find_guards(ir, block);
@@ -49,17 +52,19 @@ static void add_region(struct tir *ir, struct tir_touched *box, tir_block block,
   uint32_t count = tir_running_loops(ir, block, high, tir_buffer_at(ir, region.buffer)->scope, vars, MOST_LOOPS);
   if (count > MOST_LOOPS) count = MOST_LOOPS;
   count += unit_loops(ir, high, vars + count, MOST_LOOPS - count);
-  count += tir_guard_vars(ir, &guards, vars + count);
   tir_region_over_loops(ir, block, region, ranges);
   for (tir_block around = tir_parent_block(ir, block); around && tir_is_below(ir, around, high);
        around = tir_parent_block(ir, around))
     over_loops_of(ir, around, ranges, rank);
-  for (uint32_t d = 0; d < rank; d++) ranges[2 * d] = tir_guarded(ir, ranges[2 * d], &guards);
   tir_relax_region(ir, ranges, rank, vars, count, now);
-  for (uint32_t d = 0; d < rank; d++) tir_touch(ir, &box[d], now[d]);
+  for (uint32_t d = 0; d < rank; d++) tir_touch(ir, &box[d].unguarded, now[d]);
+  count += tir_guard_vars(ir, &guards, vars + count);
+  for (uint32_t d = 0; d < rank; d++) ranges[2 * d] = tir_guarded(ir, ranges[2 * d], &guards);
+  if (guards.count) tir_relax_region(ir, ranges, rank, vars, count, now);
+  for (uint32_t d = 0; d < rank; d++) tir_touch(ir, &box[d].guarded, now[d]);
 }
 
-static void add_regions(struct tir *ir, struct tir_touched *box, tir_buffer buffer, tir_stmt top, tir_stmt high) {
+static void add_regions(struct tir *ir, struct extent *box, tir_buffer buffer, tir_stmt top, tir_stmt high) {
   for (int writes = 0; writes < 2; writes++) {
     uint32_t u = writes ? tir_buffer_at(ir, buffer)->writers : tir_buffer_at(ir, buffer)->readers;
     for (; u; u = ir->uses.at[u].next) {
@@ -212,17 +217,23 @@ void tir_pad_rows(const struct tir *ir, tir_block block, tir_buffer buffer, int6
   }
 }
 
+/* How long a dimension is once the buffer holds no more than that: as tir/lower/memory/compact.c has it. */
+static int64_t extent_of(struct tir *ir, const struct extent *box, tir_expr size) {
+  int64_t guarded = tir_touched_extent(ir, &box->guarded, size), all = tir_touched_extent(ir, &box->unguarded, size);
+  return guarded < 0 || (all >= 0 && all < guarded) ? all : guarded;
+}
+
 /* Bytes of the buffer that live at a time below `top`; -1: not known. */
 static int64_t bytes_below(struct tir *ir, const struct plans *plans, tir_buffer buffer, tir_stmt top) {
   tir_stmt high = common_to_users(ir, buffer, top);
-  struct tir_touched box[MOST_RANK] = {0};
+  struct extent box[MOST_RANK] = {0};
   if (!high) return 0;
   if (tir_is(ir, high, TIR_BLOCK)) high = tir_stmt_at(ir, high)->parent;
   if (tir_buffer_at(ir, buffer)->rank > MOST_RANK) return -1;
   add_regions(ir, box, buffer, top, high);
   struct tir_buffer_node b = *tir_buffer_at(ir, buffer);
   int64_t elements = stage_buffers_of(ir, plans, buffer, high), extents[MOST_RANK];
-  for (uint32_t d = 0; d < b.rank; d++) extents[d] = tir_touched_extent(ir, &box[d], tir_operands(ir, b.shape)[d]);
+  for (uint32_t d = 0; d < b.rank; d++) extents[d] = extent_of(ir, &box[d], tir_operands(ir, b.shape)[d]);
   for (uint32_t u = b.writers; u; u = ir->uses.at[u].next)
     if (is_below(ir, ir->uses.at[u].block, top)) tir_pad_rows(ir, ir->uses.at[u].block, buffer, extents, b.rank);
   for (uint32_t d = 0; d < b.rank; d++)

@@ -18,6 +18,12 @@ local PRODUCTS = {
   {"bfloat16", "float32", 32, 48, 64, AMPERE},
   {"float32", "float32", 48, 64, 40, AMPERE}, {"int8", "int32", 48, 32, 64, AMPERE},
   {"float16", "float32", 128, 256, 192, HOPPER}, {"bfloat16", "float32", 192, 128, 128, HOPPER, true},
+  -- that no tile divides
+  {"float16", "float32", 50, 60, 72, AMPERE}, {"float16", "float16", 33, 40, 77, AMPERE},
+  {"bfloat16", "float32", 40, 37, 60, AMPERE, true}, {"float32", "float32", 20, 50, 27, AMPERE},
+  {"int8", "int32", 50, 36, 80, AMPERE}, {"float16", "float32", 100, 200, 136, HOPPER},
+  {"bfloat16", "float32", 190, 120, 88, HOPPER, true}, {"float16", "float32", 64, 128, 200, HOPPER},
+  {"float16", "float32", 70, 61, 99, HOPPER},
 }
 local CALLS = { -- and what they are called here
   [AMPERE] = {{"tvm_mma_sync", "wmma"}, {"T.mma_sync", "mma.sync"}, {"T.wgmma_mma", "wgmma"}},
