@@ -91,27 +91,28 @@ function products.is_whole(sides, multiples)
   return true
 end
 
--- As many parts, or hardly more: a multiple of the largest number that adds no larger a share.
-local function rounded(parts, pads)
-  for _, of in ipairs(pads.multiples) do
-    local more = (parts + of - 1) // of * of
-    if more <= parts * (1 + pads.share) then return more end
+-- The multiple of `multiple` that a side grows to a whole number of: the largest that hardly adds more.
+local function grown(side, multiple, pads)
+  local parts = (side + multiple - 1) // multiple
+  for _, times in ipairs(pads.multiples) do
+    if (parts + times - 1) // times * times <= parts * (1 + pads.share) then return times * multiple end
   end
-  return parts
+  return multiple
 end
 
--- What the sides grow to, so that they are whole numbers of `multiples`, and these easily divided; nil: too little of
--- the product would be of use. pads: {least, multiples, share}: the least share that is of use; multiples that numbers
--- of parts are rounded up to, where that adds no larger a share.
+local function whole(side, multiple) return (side + multiple - 1) // multiple * multiple end
+
+-- Multiples that the sides grow to whole numbers of, each of one in `multiples` and easily divided, and the product of
+-- what they grow to; nil: too little of it would be of use. pads: {least, multiples, share}: the least share that is
+-- of use; by what the multiple of a side that grows is multiplied, where that adds no larger a share.
 function products.padding(sides, multiples, pads)
-  local padding, use = {}, 1
+  local padding, all, use = {}, 1, 1
   for _, name in ipairs {"m", "n", "k"} do
     local side, multiple = sides[name], multiples[name]
-    local parts = (side + multiple - 1) // multiple
-    padding[name] = (side % multiple == 0 and parts or rounded(parts, pads)) * multiple
-    use = use * side / padding[name]
+    padding[name] = side % multiple == 0 and multiple or grown(side, multiple, pads)
+    all, use = all * whole(side, padding[name]), use * side / whole(side, padding[name])
   end
-  return use >= pads.least and padding or nil
+  if use >= pads.least then return padding, all end
 end
 
 -- The block that writes what a block reads.
@@ -120,14 +121,14 @@ function products.producer_of(sch, block, index)
   for _, p in ipairs {sch:get_producers(block)} do if sch:writes(p)[1].buffer == buffer then return p end end
 end
 
--- Pads a block that computes a product by copies: these then fill what is beyond the operands with zeros, and leave out
--- what is beyond the result. false: zeros would change what it computes.
+-- Pads a block that computes a product by copies, to whole numbers of these: the copies then fill what is beyond the
+-- operands with zeros, and leave out what is beyond the result. false: zeros would change what it computes.
 function products.pad(sch, block, classes, copies, sides, padding)
   local multiples = {}
   for i = 1, #classes.batch do multiples[i] = 1 end
   for _, name in ipairs {"m", "n", "k"} do multiples[#multiples + 1] = padding[name] end
   if not sch:try("pad_einsum", block, multiples) then return false end
-  local function grows(name) return padding[name] ~= sides[name] end
+  local function grows(name) return sides[name] % padding[name] ~= 0 end
   for i, side in ipairs {"a", "b"} do
     if grows "k" or grows(side == "a" and "m" or "n") then
       local padded = products.producer_of(sch, block, classes.inputs[i] - 1)

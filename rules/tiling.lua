@@ -10,6 +10,8 @@
 --   read                 {levels, scope}: caches for the inputs
 --   vector_load_lengths  how many elements a thread may load at once, for the caches of inputs
 --   stages               depths of software pipelines, where copies may run ahead
+--   runs                 of each input in turn, and `result`: elements that are neighbours from a multiple of as many
+--                        on, which vectors are held against; nil: they are not
 --   split                {most_results, least, parts}: reductions of so many results at most are divided (split-K) into
 --                        one of these numbers of parts, of at least so many terms each; nil: none is
 -- Sources: Zheng et al., "Ansor", OSDI 2020, section 4.1; Shao et al., NeurIPS 2022; Osama et al., "Stream-K", PPoPP
@@ -98,18 +100,22 @@ local function add_write_reuse(state, write)
   return results
 end
 
--- How many elements of the type a thread can load at once.
-local function loadable(lengths, bytes, vector_bytes)
+-- How many elements of the type a thread can load at once. run: so many of each that are neighbours, or one by one.
+local function loadable(lengths, bytes, vector_bytes, run)
   local list = {}
   for _, n in ipairs(lengths) do
-    if n * bytes <= vector_bytes and (bytes >= 4 or n == 1 or n % 2 == 0) then list[#list + 1] = n end
+    if n * bytes <= vector_bytes and (bytes >= 4 or n == 1 or n % 2 == 0) and (not run or run % n == 0) then
+      list[#list + 1] = n
+    end
   end
+  if run and #list == 0 then return {1} end
   return list
 end
 
--- What threads of a block load together: rewrite_cooperative_fetch shares it out among them.
-function tiling.note_fetch(sch, cache, p)
-  local lengths = loadable(p.vector_load_lengths, sch:writes(cache)[1].bytes, p.vector_bytes)
+-- What threads of a block load together: rewrite_cooperative_fetch shares it out among them. run: neighbours that lie
+-- from a multiple of their number on; nil: it is not known.
+function tiling.note_fetch(sch, cache, p, run)
+  local lengths = loadable(p.vector_load_lengths, sch:writes(cache)[1].bytes, p.vector_bytes, run)
   if p.warps then sch:annotate(cache, "msched.fetching_warps", p.warps) end
   if #lengths > 0 then sch:annotate(cache, "meta_schedule.cooperative_fetch", common.sample_equal(sch, lengths)) end
 end
@@ -125,7 +131,7 @@ function tiling.add_read_caches(state, level, p, scope)
       sch:compute_at(cache, last(state.tiles[level]), {preserve_unit_loops = true})
       local loops = {sch:get_loops(cache)}
       sch:fuse(table.move(loops, #loops - #r.shape + 1, #loops, 1, {}))
-      if p.vector_load_lengths then tiling.note_fetch(sch, cache, p) end
+      if p.vector_load_lengths then tiling.note_fetch(sch, cache, p, p.runs and p.runs[#caches + 1]) end
       caches[#caches + 1] = cache
     end
   end
@@ -257,19 +263,21 @@ function tiling.attempt(make, ...)
 end
 
 -- How many loops are around a block's longest reduction, and into how many parts that may be divided, each of a
--- multiple of iterations; nil: it is not.
-local function parts_of(sch, block, split, multiple)
+-- multiple of iterations, or, where `any` and none is, of any number; nil: it is not.
+local function parts_of(sch, block, split, multiple, any)
   local spatial, length = common.lengths(sch, block)
   if not spatial or spatial > split.most_results or not sch:has_reducer(block) then return nil end
   local kinds, place, extent = sch:loop_iter_kinds(block), nil, 0
   for i, l in ipairs {sch:get_loops(block)} do
     if kinds[i] == "reduce" and sch:extent(l) > extent then place, extent = i - 1, sch:extent(l) end
   end
-  local list = {}
-  for _, n in ipairs(split.parts) do
-    if extent % (n * multiple) == 0 and length // n >= split.least then list[#list + 1] = n end
+  for _, of in ipairs(any and {multiple, 1} or {multiple}) do
+    local list = {}
+    for _, n in ipairs(split.parts) do
+      if extent % (n * of) == 0 and length // n >= split.least then list[#list + 1] = n end
+    end
+    if #list > 0 then return place, list end
   end
-  if #list > 0 then return place, list end
 end
 
 local ADDING_THREADS = 256 -- of a block of the kernel that adds parts
@@ -284,11 +292,11 @@ local function bind_addition(sch, block)
 end
 
 -- A schedule whose block's reductions are divided as `split` says, a kernel of its own adding the parts; and the block
--- that computes these, to be tiled. multiple: of how many iterations each part is; nil: of any number. Gives nil where
--- it is not worth it.
-function tiling.divide_sums(sch, block, split, multiple)
+-- that computes these, to be tiled. multiple: of how many iterations each part is; nil: of any number. any: where there
+-- are no such parts, they are of any number. Gives nil where it is not worth it.
+function tiling.divide_sums(sch, block, split, multiple, any)
   if not split then return nil end
-  local place, choices = parts_of(sch, block, split, multiple or 1)
+  local place, choices = parts_of(sch, block, split, multiple or 1, any)
   if not place then return nil end
   local s = sch:copy()
   local b = s:handle(block)

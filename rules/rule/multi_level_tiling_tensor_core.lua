@@ -29,19 +29,21 @@ local function has_types(sch, block, group, classes)
   return sch:writes(block)[1].type == group.output
 end
 
--- The groups that can compute the block, each {group, padding, cuts}: what the sides of the product grow to, nil where
--- they are whole numbers of the group's; whether results are left out. Where some of a kind are for whole sides, none
--- of that kind is for others; else those that pad least, or hardly more, are.
+-- The groups that can compute the block, each {group, padding, cuts}: what the sides of the product grow to whole
+-- numbers of, nil where they are the group's already; whether results are left out. Where some of a kind are for whole
+-- sides, none of that kind is for others; else those that pad least, or hardly more, are.
 local function fitting(sch, block, p, classes)
   local sides, list, least = products.sides(sch, block, classes), {}, {}
   for _, group in ipairs(sides and p.groups or {}) do
     local whole = products.is_whole(sides, group.multiples)
-    local padding = not whole and p.pads and products.padding(sides, group.multiples, p.pads) or nil
+    local padding, volume
+    if not whole and p.pads then padding, volume = products.padding(sides, group.multiples, p.pads) end
     if has_types(sch, block, group, classes) and (whole or padding) then
-      local kind, volume = group.scopes.c, padding and padding.m * padding.n * padding.k or 0
+      local kind = group.scopes.c
+      volume = volume or 0
       least[kind] = math.min(least[kind] or volume, volume)
       list[#list + 1] = {group = group, padding = padding, volume = volume,
-                         cuts = padding and (padding.m ~= sides.m or padding.n ~= sides.n)}
+                         cuts = padding and (sides.m % padding.m ~= 0 or sides.n % padding.n ~= 0)}
     end
   end
   local few = {}
@@ -72,7 +74,7 @@ local function add_accumulator(state, copy, group, p)
   sch:reverse_compute_inline(copy)
   local loops = {sch:get_loops(out)}
   sch:fuse(loops[#loops - 1], loops[#loops])
-  tiling.note_fetch(sch, out, p)
+  tiling.note_fetch(sch, out, p, p.runs and p.runs.result)
   local stored = tensorize(sch, store, group.store)
   -- Pairs of elements that a warp stores at once meet in no bank.
   if group.warps then sch:storage_align(stored, 0, -2, 32, ACCUMULATORS_APART) end
@@ -217,8 +219,50 @@ local function is_packed(sch, block, classes, by_columns)
     and (dimensions > 2 + #classes.batch or (by_columns or false) ~= lies_by_columns(sch, block, classes))
 end
 
--- padding: what sides of the product grow to, {m, n, k}; nil: they stay. straight: accumulators are stored from
--- registers to the function's result. nil: they cannot be.
+local function gcd(a, b)
+  while b > 0 do a, b = b, a % b end
+  return a
+end
+
+-- Of both operands and the `result`: how many elements are neighbours along what is innermost in a tile, from a
+-- multiple of as many on; and of what number of elements others are apart. by_columns: what is summed is innermost in
+-- the second's.
+local function runs_of(sch, block, classes, by_columns)
+  local inputs, runs, apart, loops = classes.inputs, {}, {}, {sch:get_loops(block)}
+  local inner = {classes.k, by_columns and classes.k or classes.n, result = classes.n}
+  for side, number in pairs {inputs[1], inputs[2], result = #sch:reads(block) + 1} do
+    local along = inner[side][#inner[side]]
+    apart[side], runs[side] = 0, 0
+    for v, l in ipairs(loops) do
+      local stride, extent = sch:strides(block, l)[number] or 1, sch:extent(l)
+      if extent > 1 and stride ~= 0 then
+        local follows = v == along and stride == 1
+        if not follows then apart[side] = gcd(apart[side], math.abs(stride)) end
+        runs[side] = gcd(runs[side], follows and extent or math.abs(stride))
+      end
+    end
+    local first = sch:strides(block, loops[along])[number]
+    if first ~= 1 and sch:extent(loops[along]) > 1 then runs[side] = 1 end
+  end
+  return runs, apart
+end
+
+local BOX_ALIGNMENT = 16 -- bytes between rows of what TMA copies
+
+-- The group and parameters for a padded product: vectors are no longer than what a condition holds for as a whole, and
+-- no TMA copy is drawn where there can be none, as of inputs whose rows lie otherwise. ends: sums end within a row.
+local function for_padded(sch, block, group, classes, p, by_columns, ends)
+  local runs, apart = runs_of(sch, block, classes, by_columns)
+  local boxes, reads = not ends, sch:reads(block)
+  for i, at in ipairs(classes.inputs) do boxes = boxes and apart[i] * reads[at].bytes % BOX_ALIGNMENT == 0 end
+  if group.boxes and not boxes then
+    group = setmetatable({boxes = false, producer = false, blocks = false}, {__index = group})
+  end
+  return group, setmetatable({runs = runs}, {__index = p})
+end
+
+-- padding: what sides of the product grow to whole numbers of, {m, n, k}; nil: they stay. straight: accumulators are
+-- stored from registers to the function's result. nil: they cannot be.
 local function with_group(sch, block, group, classes, p, padding, straight)
   local by_columns, sync = group.by_columns, group.sync
   if group.sync_by_columns and lies_by_columns(sch, block, classes) then
@@ -226,6 +270,10 @@ local function with_group(sch, block, group, classes, p, padding, straight)
   end
   local packs = not group.warps and is_packed(sch, block, classes, by_columns)
   local sides = products.sides(sch, block, classes)
+  if padding then
+    group, p = for_padded(sch, block, group, classes, p, by_columns, p.divided and sides.k % padding.k ~= 0)
+    if packs then p.runs[2] = nil end
+  end
   local copies = products.to_product(sch, block, classes, {by_columns = by_columns})
   if padding and not products.pad(sch, block, classes, copies, sides, padding) then return nil end
   if packs then
@@ -262,9 +310,10 @@ end
 -- The schedule whose sums are divided, the parts computed by a group: straight to memory, where it can; nil: there is
 -- none, or no tiles of a part are what a GPU launches.
 local function with_divided(sch, block, group, p)
-  local other, partial = tiling.divide_sums(sch, block, p.split, group.multiples.k)
+  local other, partial = tiling.divide_sums(sch, block, p.split, group.multiples.k, p.pads)
   local classes = other and products.classify(other, partial)
   if not classes then return nil end
+  p = setmetatable({divided = true}, {__index = p})
   for _, own in ipairs(fitting(other, partial, p, classes)) do
     if own.group == group then
       local straight = group.store_result ~= nil and not own.cuts
