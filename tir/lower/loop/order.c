@@ -63,6 +63,15 @@ static struct tir_span iters_of(const struct tir *ir, const struct iteration *r)
   return r->block ? tir_block_at(ir, r->block)->iters : (struct tir_span){0, 0};
 }
 
+/* By the predicate, or by a part of it alone: others may be of indices that only that part makes come one by one. */
+static bool maps_under(struct tir *ir, tir_expr predicate, const tir_expr *indices, uint32_t count, const tir_var *used,
+                       uint32_t found, struct tir_progression *steps) {
+  if (tir_detect_iter_map(ir, indices, count, used, found, predicate, TIR_MAP_BIJECTIVE, true, steps)) return true;
+  if (!predicate || tir_at(ir, predicate)->kind != TIR_AND) return false;
+  tir_expr a = tir_at(ir, predicate)->a, b = tir_at(ir, predicate)->b;
+  return maps_under(ir, a, indices, count, used, found, steps) || maps_under(ir, b, indices, count, used, found, steps);
+}
+
 /* Different iterations of the loops have different values: the first indices, of what runs side by side, and the
  * iterations of the block that do not. steps: of the first indices. */
 static bool is_one_to_one(struct tir *ir, const struct iteration *r, tir_expr *indices, uint32_t count,
@@ -79,8 +88,8 @@ static bool is_one_to_one(struct tir *ir, const struct iteration *r, tir_expr *i
     indices[count++] = binding;
   }
   return find_used(ir, r, indices, count, used, &found) &&
-         (tir_detect_iter_map(ir, indices, count, used, found, TIR_NONE, TIR_MAP_BIJECTIVE, true, steps) ||
-          tir_detect_iter_map(ir, indices, count, used, found, predicate, TIR_MAP_BIJECTIVE, true, steps));
+         (maps_under(ir, TIR_NONE, indices, count, used, found, steps) ||
+          (predicate && maps_under(ir, predicate, indices, count, used, found, steps)));
 }
 
 /* Different iterations write at different places. */
