@@ -6,6 +6,7 @@
  * copies pixels of images of 14 x 14 from p = 64 * bx on, at coordinates p // 196, p // 14 % 14 - 1, p % 14 - 1 and
  * k % 4 * 64, with the offsets k // 12 and k // 4 % 3 of the tap. A pixel's place in a dimension is `lower` and a
  * number of steps, so many as the digit of its number says; behind the last of a row comes the first of the next.
+ * Pixels behind the last image, as of a product that is padded, are zero.
  * Source: PTX ISA, "Im2col mode"; CUDA Driver API, "cuTensorMapEncodeIm2col". */
 #include "tir/arith/linear.h"
 #include "tma_copy.h"
@@ -192,6 +193,39 @@ static bool put_places(struct pixels *p, const struct place *places, struct lowe
   return tir_fits_im2col(out->rank, &out->pixels, most_offset);
 }
 
+/* ---- Where images end ---- */
+
+/* Of the only image, which nothing counts, as pixels would be numbered where there were more: below a condition's end.
+ * What is behind it then lies in a second image, and not in rows behind the last. */
+static void count_image(struct pixels *p, struct place *places, const struct lower_tma_copy *out) {
+  struct tir *ir = p->copy->ir;
+  struct place *outermost = places + 1;
+  while (outermost < places + out->rank - 2 && !outermost->step) outermost++;
+  if (places->step || out->extents[0] != 1 || !tir_is_const(ir, places->rest, 0)) return;
+  if (!outermost->step || outermost->digit.below) return;
+  tir_type type = tir_type_of(ir, outermost->first);
+  tir_expr number = tir_add(ir, outermost->first, p->row);
+  for (uint32_t i = 0; i < p->copy->condition_count; i++) {
+    tir_expr margin = tma_margin(ir, p->copy->conditions[i]);
+    if (!margin || tir_type_of(ir, margin) != type) continue;
+    tir_expr end = tir_simplify(ir, tir_add(ir, margin, number));
+    int64_t pixels = tir_is_int(ir, end) ? tir_at(ir, end)->imm : 0;
+    if (pixels < 1 || pixels % outermost->digit.by) continue;
+    outermost->digit.below = pixels / outermost->digit.by;
+    *places = (struct place){.step = 1, .digit = {pixels, 0}, .first = outermost->first, .rest = places->rest};
+    return;
+  }
+}
+
+/* Notes how many pixels the images have in all. */
+static void count_pixels(struct pixels *p, const struct place *images, const struct lower_tma_copy *out) {
+  struct tma_statement *c = p->copy;
+  c->pixel = TIR_NONE;
+  if (images->step != 1 || !tir_is_const(c->ir, images->rest, 0)) return;
+  if (images->digit.by > INT32_MAX / out->extents[0]) return;
+  c->pixel = tir_add(c->ir, images->first, p->row), c->pixels = images->digit.by * out->extents[0];
+}
+
 bool tma_find_pixels(struct tma_statement *c, struct lower_tma_copy *out) {
   struct pixels p = {.copy = c, .row = c->stored[c->to_rank - 2]};
   struct place places[TIR_BOX_MOST_RANK];
@@ -206,6 +240,8 @@ bool tma_find_pixels(struct tma_statement *c, struct lower_tma_copy *out) {
     if (!read_place(&p, c->loaded[d], &places[d])) return false;
   if (!tir_is_index(c->ir, c->loaded[last])) return false;
   out->at[last] = tma_coordinate(c, c->loaded[last], c->stored[c->to_rank - 1]);
+  count_image(&p, places, out);
   out->im2col = out->at[last] && put_places(&p, places, out);
+  count_pixels(&p, places, out);
   return out->im2col;
 }

@@ -240,8 +240,7 @@ static bool covers(struct tma_statement *c, const tir_expr *within, uint32_t cou
 
 /* ---- What is set to zero ---- */
 
-/* What is positive where the condition holds, of integers that are compared; TIR_NONE: it is no such condition. */
-static tir_expr margin_of(struct tir *ir, tir_expr condition) {
+tir_expr tma_margin(struct tir *ir, tir_expr condition) {
   struct tir_expr_node n = *tir_at(ir, condition);
   bool less = n.kind == TIR_LT || n.kind == TIR_LE, compares = less || n.kind == TIR_GT || n.kind == TIR_GE;
   if (!compares || !tir_is_index(ir, n.a) || !tir_is_index(ir, n.b)) return TIR_NONE;
@@ -262,11 +261,20 @@ static bool are_alike(struct tir *ir, tir_expr margin, tir_expr other) {
   return false;
 }
 
+/* It is positive as long as pixels are in the tensor's images. */
+static bool ends_pixels(struct tma_statement *c, tir_expr margin) {
+  struct tir *ir = c->ir;
+  tir_type type = tir_type_of(ir, c->pixel);
+  if (tir_type_of(ir, margin) != type) margin = tir_cast(ir, type, margin);
+  return tir_is_const(ir, tir_simplify(ir, tir_add(ir, margin, c->pixel)), c->pixels);
+}
+
 /* Where the condition does not hold, an index is outside of the tensor, and where all are inside, it holds. */
 static bool is_bound_of(struct tma_statement *c, const struct lower_tma_copy *b, tir_expr condition) {
   struct tir *ir = c->ir;
-  tir_expr margin = margin_of(ir, condition);
+  tir_expr margin = tma_margin(ir, condition);
   if (tir_prove(ir, condition)) return true;
+  if (margin && b->im2col && c->pixel && ends_pixels(c, margin)) return true;
   for (uint32_t d = 0; margin && d < c->from_rank; d++) {
     tir_expr index = c->loaded[d];
     tir_type type = tir_type_of(ir, index);

@@ -23,6 +23,8 @@ struct tma_statement {
   uint32_t var_count;
   tir_expr conditions[TMA_MOST_CONDITIONS]; /* under which it loads */
   uint32_t condition_count, tests;          /* the first so many keep it from storing besides */
+  tir_expr pixel;                           /* of im2col mode, the number of the one that is copied; TIR_NONE: none */
+  int64_t pixels;                           /* those from this number on lie in no image */
   const char *why;
 };
 
@@ -41,6 +43,8 @@ static inline bool tma_uses_own(const struct tma_statement *c, tir_expr e) {
 tir_expr tma_coordinate(struct tma_statement *c, tir_expr loaded, tir_expr stored);
 /* e = outer + inner, of which its own variables decide the second alone; false: it is not known to come apart. */
 bool tma_split(struct tma_statement *c, tir_expr e, tir_expr *outer, tir_expr *inner);
+/* What is positive where the condition holds, of integers that are compared; TIR_NONE: it is no such condition. */
+tir_expr tma_margin(struct tir *ir, tir_expr condition);
 /* Fills what im2col mode takes, where rows are pixels that follow one another. */
 bool tma_find_pixels(struct tma_statement *c, struct lower_tma_copy *out);
 
