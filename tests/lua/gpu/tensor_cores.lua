@@ -25,6 +25,12 @@ local PRODUCTS = {
   {"bfloat16", "float32", 190, 120, 88, HOPPER, true}, {"float16", "float32", 64, 128, 200, HOPPER},
   {"float16", "float32", 70, 61, 99, HOPPER},
 }
+-- and convolutions whose pixels or channels none does
+local CONVOLUTIONS = {
+  {"float16", "float32", {1, 7, 7, 64, 64, 3, 1, 1}, HOPPER},
+  {"bfloat16", "float32", {3, 5, 5, 32, 60, 3, 2, 1}, HOPPER},
+  {"float16", "float32", {2, 6, 6, 20, 24, 3, 1, 1}, AMPERE}, {"int8", "int32", {1, 9, 9, 3, 20, 3, 2, 1}, AMPERE},
+}
 local CALLS = { -- and what they are called here
   [AMPERE] = {{"tvm_mma_sync", "wmma"}, {"T.mma_sync", "mma.sync"}, {"T.wgmma_mma", "wgmma"}},
   [HOPPER] = {{"T.wgmma_mma", "wgmma"}},
@@ -103,6 +109,7 @@ local function source_has(path, what) return files.read(path):find(what, 1, true
 -- Kernels that leave wgmma in flight, with TMA copies, with a producer warp group for them, with persistent blocks, and
 -- that store accumulators from registers to the result.
 local in_flight, boxes, producers, persistent, straight = 0, 0, 0, 0, 0
+local pixels = 0 -- kernels with TMA copies in im2col mode
 
 -- Gives how many sources were written, in all and by what they call.
 local function check(func, target, space, calls)
@@ -128,6 +135,7 @@ local function check(func, target, space, calls)
           persistent = persistent + 1
           assert(source_has(path, "dim3(" .. blocks .. ", 1, 1)"), "there are not so many persistent blocks")
         end
+        if source_has(path, "ms_im2col_copy_4d(") then pixels = pixels + 1 end
         if source_has(path, "ms_tensor_copy_2d(") then
           boxes = boxes + 1
           local partly = notes:find("is not shown to fill the whole buffer", 1, true)
@@ -296,10 +304,7 @@ end
 check_guarded_fetch()
 check_room()
 check_dots()
-for _, p in ipairs(PRODUCTS) do
-  local inputs, output, m, n, k, target, by_columns = table.unpack(p)
-  all_produce = inputs == "bfloat16"
-  local func = product(inputs, output, m, n, k, by_columns)
+local function check_all(func, inputs, output, target)
   sources:begin(func)
   local written, by_call = check(func, target)
   local agree, said = sources:agree()
@@ -314,6 +319,33 @@ for _, p in ipairs(PRODUCTS) do
                       sources.missing and "NVRTC skipped" or "compiled by NVRTC"))
   sources:finish()
 end
+
+for _, p in ipairs(PRODUCTS) do
+  local inputs, output, m, n, k, target, by_columns = table.unpack(p)
+  all_produce = inputs == "bfloat16"
+  check_all(product(inputs, output, m, n, k, by_columns), inputs, output, target)
+end
+-- Of extents by chance, a few more where there are more draws.
+local TYPES = {
+  {"float16", "float32", AMPERE}, {"float16", "float32", HOPPER}, {"int8", "int32", AMPERE},
+  {"bfloat16", "float32", HOPPER},
+}
+local stream = ms.stream(seed)
+for i = 1, math.max(1, draws // 10) do
+  local inputs, output, target = table.unpack(TYPES[(i - 1) % #TYPES + 1])
+  local least, most = table.unpack(target == AMPERE and {12, 60} or {40, 160})
+  local function extent() return least + stream:below(most - least) end
+  local m, n, k, by_columns = extent(), extent(), extent(), stream:below(2) == 1
+  all_produce = false
+  print(string.format("%d x %d x %d%s", m, n, k, by_columns and ", by columns" or ""))
+  check_all(product(inputs, output, m, n, k, by_columns), inputs, output, target)
+end
+for _, c in ipairs(CONVOLUTIONS) do
+  local inputs, output, shape, target = table.unpack(c)
+  local arguments = table.move(shape, 1, #shape, 1, {dtype = inputs, accumulate = output})
+  all_produce = false
+  check_all(ms.ops.func("conv2d", arguments), inputs, output, target)
+end
 print(string.format("%d of MetaSchedule's 16 x 8 x 8 agree on the CPU", check_metaschedule()))
 print(string.format("%d of %d spill", spilling, compiled))
 if compiled > 0 then print(registers:check()) end
@@ -323,6 +355,7 @@ assert(boxes > 0, "no kernel has TMA copies")
 assert(producers > 0 and producers < boxes, "all kernels with TMA copies have a producer warp group, or none has")
 assert(persistent > 0 and persistent < producers, "all kernels with a producer have persistent blocks, or none has")
 assert(straight > 0, "no kernel stores from registers")
+assert(pixels > 0, "no kernel of a convolution has TMA copies of pixels")
 print(string.format("%d leave wgmma in flight, %d have TMA copies, %d persistent blocks; %d store from registers",
                     in_flight, boxes, persistent, straight))
 print(sources.missing and "tensor_cores: NVRTC skipped: " .. sources.missing or "tensor_cores: ok")
