@@ -249,8 +249,17 @@ end
 
 local BOX_ALIGNMENT = 16 -- bytes between rows of what TMA copies
 
+-- Whether sums of a padded product end where no row of an input does: within one, as parts of a sum, or in the taps of
+-- a window.
+local function ends_within(sch, block, classes, p, sides, padding)
+  if sides.k % padding.k == 0 then return false end
+  local extents, several = sch:iter_extents(block), 0
+  for _, v in ipairs(classes.k) do several = several + (extents[v] > 1 and 1 or 0) end
+  return p.divided or several > 1
+end
+
 -- The group and parameters for a padded product: vectors are no longer than what a condition holds for as a whole, and
--- no TMA copy is drawn where there can be none, as of inputs whose rows lie otherwise. ends: sums end within a row.
+-- no TMA copy is drawn where there can be none, as of inputs whose rows lie otherwise.
 local function for_padded(sch, block, group, classes, p, by_columns, ends)
   local runs, apart = runs_of(sch, block, classes, by_columns)
   local boxes, reads = not ends, sch:reads(block)
@@ -271,7 +280,8 @@ local function with_group(sch, block, group, classes, p, padding, straight)
   local packs = not group.warps and is_packed(sch, block, classes, by_columns)
   local sides = products.sides(sch, block, classes)
   if padding then
-    group, p = for_padded(sch, block, group, classes, p, by_columns, p.divided and sides.k % padding.k ~= 0)
+    local ends = ends_within(sch, block, classes, p, sides, padding)
+    group, p = for_padded(sch, block, group, classes, p, by_columns, ends)
     if packs then p.runs[2] = nil end
   end
   local copies = products.to_product(sch, block, classes, {by_columns = by_columns})
