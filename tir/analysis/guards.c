@@ -1,8 +1,33 @@
 /* What conditions around a statement say of indices in it: threads that share out what does not divide touch no more
- * than there is.
+ * than there is. They say it of what they compare, and of each loop that this is a sum of.
  * Requires: an arena that may grow: a variable stands for what a condition guards. */
 #include "analysis.h"
 #include "tir/arith/linear.h"
+
+/* In its place stands a variable from `least` on, below `end`. */
+static void guard(struct tir *ir, struct tir_guards *guards, tir_expr left, int64_t least, int64_t end) {
+  tir_type type = tir_type_of(ir, left);
+  if (guards->count == TIR_MOST_GUARDS) return;
+  tir_expr from = tir_int(ir, type, least), extent = tir_int(ir, type, end - least);
+  tir_var var = tir_new_var(ir, TIR_VAR_LOOP, tir_name_of(ir, "guarded"), type, from, extent);
+  guards->left[guards->count] = left, guards->var[guards->count] = tir_var_expr(ir, var);
+  guards->count++;
+}
+
+/* Loops of what is below `end`: each by itself, where the others are at their least. */
+static void guard_loops(struct tir *ir, struct tir_guards *guards, tir_expr left, int64_t end) {
+  enum { MOST_TERMS = 16 };
+  struct tir_linear sum = tir_linear_of(ir, left);
+  struct tir_term terms[MOST_TERMS];
+  int64_t least = tir_at(ir, left)->lo;
+  for (uint32_t i = 0; i < sum.count && i < MOST_TERMS; i++) terms[i] = tir_terms(ir, sum)[i];
+  for (uint32_t i = 0; i < sum.count && i < MOST_TERMS; i++) {
+    struct tir_expr_node n = *tir_at(ir, terms[i].atom);
+    if (n.kind != TIR_VAR || terms[i].coefficient < 1 || n.lo < 0) continue;
+    int64_t most = n.lo + (end - 1 - least) / terms[i].coefficient;
+    if (most < n.hi) guard(ir, guards, terms[i].atom, n.lo, most + 1);
+  }
+}
 
 static void add_guard(struct tir *ir, struct tir_guards *guards, tir_stmt s, tir_expr condition) {
   struct tir_expr_node n = *tir_at(ir, condition);
@@ -11,15 +36,12 @@ static void add_guard(struct tir *ir, struct tir_guards *guards, tir_stmt s, tir
     add_guard(ir, guards, s, n.b);
     return;
   }
-  if (n.kind != TIR_LT || guards->count == TIR_MOST_GUARDS || !tir_is_index(ir, n.a)) return;
+  if (n.kind != TIR_LT || !tir_is_index(ir, n.a)) return;
   tir_expr left = tir_over_loops(ir, s, n.a), right = tir_over_loops(ir, s, n.b);
   int64_t least = tir_at(ir, left)->lo, end = tir_is_int(ir, right) ? tir_at(ir, right)->imm : INT64_MIN;
   if (least < 0 || least >= end || tir_at(ir, left)->hi < end) return;
-  tir_type type = tir_type_of(ir, left);
-  tir_expr from = tir_int(ir, type, least), extent = tir_int(ir, type, end - least);
-  tir_var var = tir_new_var(ir, TIR_VAR_LOOP, tir_name_of(ir, "guarded"), type, from, extent);
-  guards->left[guards->count] = left, guards->var[guards->count] = tir_var_expr(ir, var);
-  guards->count++;
+  guard(ir, guards, left, least, end);
+  guard_loops(ir, guards, left, end);
 }
 
 struct tir_guards tir_find_guards(struct tir *ir, tir_stmt s) {

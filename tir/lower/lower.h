@@ -217,13 +217,17 @@ tir_stmt lower_new_stage(struct tir *ir, int64_t requests);
 
 /* A TMA bulk tensor copy: a statement that copies one box to a buffer of the pipeline's own, in the canonical layout
  * (tma_copy.c). */
+enum { LOWER_TMA_PARTS = 16 };
 struct lower_tma_copy {
   tir_buffer to, from;
   uint32_t rank;
-  int64_t extents[TIR_BOX_MOST_RANK], box[TIR_BOX_MOST_RANK]; /* of the tensor; of the whole buffer */
+  int64_t extents[TIR_BOX_MOST_RANK], box[TIR_BOX_MOST_RANK]; /* of the tensor; of a part */
   tir_expr at[TIR_BOX_MOST_RANK];
-  int64_t bytes;
-  bool im2col; /* of pixels, box[0] of them (im2col.c) */
+  /* In so many parts, each of that box, behind the one before it in the buffer; how far each is from the first. */
+  uint32_t parts;
+  int64_t moved[LOWER_TMA_PARTS][TIR_BOX_MOST_RANK];
+  int64_t bytes; /* of all */
+  bool im2col;   /* of pixels, box[0] of them (im2col.c) */
   tir_expr offsets[TIR_PIXELS_MOST_RANK];
   struct tir_pixels pixels;
 };

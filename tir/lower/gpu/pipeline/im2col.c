@@ -32,13 +32,16 @@ static bool is_number(struct pixels *p, tir_expr e, tir_expr *first) {
 }
 
 /* What is below quotients and remainders, and which digit these make of it. */
-static bool read_divisions(const struct tir *ir, tir_expr e, struct digit *out, tir_expr *divided) {
+static bool read_divisions(struct tir *ir, tir_expr e, struct digit *out, tir_expr *divided) {
   struct tir_expr_node n = *tir_at(ir, e);
-  if (n.kind != TIR_FLOORDIV && n.kind != TIR_FLOORMOD) return *out = (struct digit){1, 0}, *divided = e, true;
-  if (!tir_is_int(ir, n.b) || !read_divisions(ir, n.a, out, divided)) return false;
-  int64_t by = tir_at(ir, n.b)->imm;
+  int64_t by;
+  bool remains = n.kind == TIR_FLOORMOD && tir_is_int(ir, n.b);
+  tir_expr below = remains ? n.a : tma_as_quotient(ir, e, &by);
+  if (!below) return *out = (struct digit){1, 0}, *divided = e, true;
+  if (!read_divisions(ir, below, out, divided)) return false;
+  if (remains) by = tir_at(ir, n.b)->imm;
   if (by < 1 || (out->below && out->below % by)) return false;
-  if (n.kind == TIR_FLOORMOD) return out->below = by, true;
+  if (remains) return out->below = by, true;
   return out->by *= by, out->below /= by, true;
 }
 
@@ -230,7 +233,8 @@ bool tma_find_pixels(struct tma_statement *c, struct lower_tma_copy *out) {
   struct pixels p = {.copy = c, .row = c->stored[c->to_rank - 2]};
   struct place places[TIR_BOX_MOST_RANK];
   uint32_t last = out->rank - 1;
-  if (out->rank < 3) return false;
+  int64_t element = tir_type_bits(tir_buffer_at(c->ir, c->to)->type) / 8;
+  if (out->rank < 3 || out->extents[last] * element % TIR_BOX_ALIGNMENT) return false;
   for (uint32_t d = 0; d + 2 < c->to_rank; d++)
     if (c->shape[d] != 1) return false;
   for (uint32_t d = 0; d <= last; d++) out->box[d] = 1;

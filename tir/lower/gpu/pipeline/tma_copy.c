@@ -19,8 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int64_t MOST_POINTS = 1 << 17;
-
 /* ---- What the statement is ---- */
 
 static bool add_var(struct tma_statement *c, tir_stmt loop) {
@@ -95,7 +93,23 @@ static bool read_value(struct tma_statement *c) {
   if (v.kind != TIR_LOAD || v.a || n.store.predicate) return tma_refuse(c, "it computes what it stores");
   c->to = n.store.buffer, c->from = v.ref;
   c->to_rank = tir_buffer_at(ir, c->to)->rank, c->from_rank = v.count;
-  c->stored = tir_operands(ir, n.store.indices), c->loaded = tir_operands(ir, v.operands);
+  if (c->to_rank > TIR_MOST_RANK || c->from_rank > TIR_MOST_RANK)
+    return tma_refuse(c, "its buffers have too many dimensions");
+  memcpy(c->stored, tir_operands(ir, n.store.indices), c->to_rank * sizeof *c->stored);
+  memcpy(c->loaded, tir_operands(ir, v.operands), c->from_rank * sizeof *c->loaded);
+  return true;
+}
+
+/* Loops of one iteration stand in no index. */
+static bool leave_out_single_loops(struct tma_statement *c) {
+  struct tir *ir = c->ir;
+  for (uint32_t i = 0; i < c->var_count; i++)
+    if (c->vars[i].extent == 1)
+      tir_subst_var(ir, c->vars[i].var, tir_int(ir, tir_var_at(ir, c->vars[i].var)->type, c->vars[i].min));
+  for (uint32_t d = 0; d < c->to_rank; d++) c->stored[d] = tir_subst(ir, c->stored[d]);
+  for (uint32_t d = 0; d < c->from_rank; d++) c->loaded[d] = tir_subst(ir, c->loaded[d]);
+  for (uint32_t i = 0; i < c->condition_count; i++) c->conditions[i] = tir_subst(ir, c->conditions[i]);
+  tir_subst_clear(ir);
   return true;
 }
 
@@ -131,15 +145,15 @@ static bool find_tensor(struct tma_statement *c, struct lower_tma_copy *out) {
   if (c->from_rank < 2 || c->from_rank > TIR_BOX_MOST_RANK || c->to_rank < 2)
     return tma_refuse(c, "what it copies has not two to five dimensions");
   if (tir_buffer_memory(ir, c->from) != TIR_DEVICE_MEMORY || !read_shape(ir, c->from, out->extents) ||
-      out->extents[c->from_rank - 1] * bytes % TIR_BOX_ALIGNMENT || is_stored(c, c->from))
-    return tma_refuse(c, "its rows in memory do not begin at multiples of 16 bytes, or memory is written meanwhile");
+      is_stored(c, c->from))
+    return tma_refuse(c, "it copies from no tensor of constant size, or memory is written meanwhile");
   if (!read_shape(ir, c->to, c->shape)) return tma_refuse(c, "what it fills is not of constant size");
   for (uint32_t d = 0; d < c->from_rank; d++)
     if (out->extents[d] > INT32_MAX) return tma_refuse(c, "the tensor is too large");
   for (uint32_t d = 0; d + 1 < c->to_rank; d++) rows *= c->shape[d];
   int64_t row = c->shape[c->to_rank - 1] * bytes;
   if (!tir_panel_of(row) || rows % TIR_PANEL_ROWS) return tma_refuse(c, "its rows are not a number of swizzled tiles");
-  out->to = c->to, out->from = c->from, out->rank = c->from_rank, out->bytes = rows * row;
+  out->to = c->to, out->from = c->from, out->rank = c->from_rank, out->bytes = rows * row, out->parts = 1;
   return true;
 }
 
@@ -167,75 +181,23 @@ static bool find_coordinates(struct tma_statement *c, struct lower_tma_copy *out
   return true;
 }
 
-/* A box, or else pixels. */
-static bool find_places(struct tma_statement *c, struct lower_tma_copy *out) {
+/* A box, or several, of the tensor as it is. */
+static bool find_boxes(struct tma_statement *c, struct lower_tma_copy *out) {
+  int64_t row = out->extents[out->rank - 1] * (tir_type_bits(tir_buffer_at(c->ir, c->to)->type) / 8);
+  if (row % TIR_BOX_ALIGNMENT) return tma_refuse(c, "its rows in memory do not begin at multiples of 16 bytes");
   if (find_sides(c, out) && find_coordinates(c, out)) return true;
   const char *why = c->why;
-  if (tma_find_pixels(c, out)) return true;
-  c->why = why;
-  return false;
+  return tma_find_parts(c, out) || tma_refuse(c, why);
 }
 
-/* ---- Running through ---- */
-
-/* Of integers, and whether it is known. */
-static int64_t value_of(struct tma_statement *c, tir_expr e, bool *known) {
-  const struct tir_expr_node *n = tir_at(c->ir, e);
-  if (n->kind == TIR_INT_IMM) return n->imm;
-  if (n->kind == TIR_CAST) return value_of(c, n->a, known);
-  if (n->kind == TIR_NOT) return !value_of(c, n->a, known);
-  if (n->kind == TIR_VAR) {
-    for (uint32_t i = 0; i < c->var_count; i++)
-      if (c->vars[i].var == n->ref) return c->vars[i].now;
-    return *known = false;
-  }
-  if (n->kind < TIR_ADD || n->kind > TIR_OR) return *known = false;
-  int64_t a = value_of(c, n->a, known), b = value_of(c, n->b, known), value = 0;
-  if (*known) *known = tir_compute((enum tir_kind)n->kind, a, b, &value);
-  return value;
-}
-
-/* The element that is stored now; -1: none, or it is not known which. */
-static int64_t element_now(struct tma_statement *c, const int64_t *shape, bool *known) {
-  int64_t element = 0;
-  for (uint32_t d = 0; d < c->to_rank; d++) {
-    int64_t at = value_of(c, c->stored[d], known);
-    if (at < 0 || at >= shape[d]) return -1;
-    element = element * shape[d] + at;
-  }
-  return element;
-}
-
-/* The next of all threads and iterations; false: that was the last. */
-static bool advance(struct tma_statement *c) {
-  for (uint32_t i = 0; i < c->var_count; i++) {
-    if (++c->vars[i].now < c->vars[i].min + c->vars[i].extent) return true;
-    c->vars[i].now = c->vars[i].min;
-  }
-  return false;
-}
-
-/* Each element of the buffer is stored. `within`: the conditions that threads and the copy's iterations decide
- * alone. */
-static bool covers(struct tma_statement *c, const tir_expr *within, uint32_t count, int64_t elements,
-                   const int64_t *shape) {
-  int64_t points = 1, left = elements;
-  for (uint32_t i = 0; i < c->var_count; i++) {
-    c->vars[i].now = c->vars[i].min;
-    points = c->vars[i].extent < 1 || points > MOST_POINTS ? MOST_POINTS + 1 : points * c->vars[i].extent;
-  }
-  if (points > MOST_POINTS) return tma_refuse(c, "it is too large to be run through");
-  uint8_t *seen = calloc(1, (size_t)elements);
-  if (!seen) abort();
-  bool known = true;
-  do {
-    bool stores = true;
-    for (uint32_t i = 0; i < count && stores; i++) stores = value_of(c, within[i], &known) != 0;
-    int64_t at = stores ? element_now(c, shape, &known) : -1;
-    if (at >= 0 && !seen[at]) seen[at] = 1, left--;
-  } while (known && left && advance(c));
-  free(seen);
-  return (known && !left) || tma_refuse(c, "it is not shown to fill the whole buffer");
+/* Boxes, of the tensor with fewer dimensions too; or else pixels. */
+static bool find_places(struct tma_statement *c, struct lower_tma_copy *out) {
+  if (find_boxes(c, out)) return true;
+  struct tma_statement as_it_is = *c;
+  struct lower_tma_copy begun = *out;
+  if (tma_merge_dimensions(c, out) && find_boxes(c, out)) return true;
+  *c = as_it_is, *out = begun;
+  return tma_find_pixels(c, out) || tma_refuse(c, as_it_is.why);
 }
 
 /* ---- What is set to zero ---- */
@@ -300,19 +262,14 @@ static bool sort_conditions(struct tma_statement *c, const struct lower_tma_copy
 
 bool lower_find_tma_copy(struct tir *ir, tir_stmt loop, tir_stmt top, struct lower_tma_copy *out, const char **why) {
   struct tma_statement c = {.ir = ir, .loop = loop};
-  tir_expr within[TMA_MOST_CONDITIONS], indices[2][TIR_MOST_RANK];
+  tir_expr within[TMA_MOST_CONDITIONS];
   int64_t elements = 1;
   uint32_t count;
   *out = (struct lower_tma_copy){0};
-  bool ok = walk_down(&c, top) && walk_up(&c) && read_value(&c);
-  if (ok) { /* what is interned from here on moves them */
-    memcpy(indices[0], c.stored, c.to_rank * sizeof **indices);
-    memcpy(indices[1], c.loaded, c.from_rank * sizeof **indices);
-    c.stored = indices[0], c.loaded = indices[1];
-  }
+  bool ok = walk_down(&c, top) && walk_up(&c) && read_value(&c) && leave_out_single_loops(&c);
   ok = ok && find_tensor(&c, out) && find_places(&c, out) && sort_conditions(&c, out, within, &count);
   for (uint32_t d = 0; ok && d < c.to_rank; d++) elements *= c.shape[d];
-  ok = ok && covers(&c, within, count, elements, c.shape);
+  ok = ok && tma_covers(&c, within, count, elements);
   *why = c.why;
   return ok;
 }
@@ -354,6 +311,37 @@ tir_expr lower_pointer(struct tir *ir, tir_buffer buffer, tir_expr offset, int u
 
 enum { MOST_OPERANDS = TIR_BOX_LISTS + 3 * TIR_BOX_MOST_RANK + 4 * TIR_PIXELS_MOST_RANK };
 
+/* The call for one panel of columns, of the rows of a part. */
+static void put_panel(struct tir *ir, const struct lower_tma_copy *b, tir_expr barrier, uint32_t part, int64_t column,
+                      int64_t panel, tir_stmt to) {
+  uint32_t last = b->rank - 1, count = TIR_BOX_LISTS + 3 * b->rank, pixels = b->rank - 2;
+  int64_t columns = b->box[last], rows = 1;
+  for (uint32_t d = 0; d < last; d++) rows *= b->box[d];
+  tir_expr first = tir_int(ir, TIR_T_I32, part * rows * columns + column), zero = tir_int(ir, TIR_T_I32, 0);
+  tir_expr args[MOST_OPERANDS] = {[TIR_BOX_TO] = lower_pointer(ir, b->to, first, TIR_POINTER_WRITES),
+                                  [TIR_BOX_STRIDE] = tir_int(ir, TIR_T_I32, columns),
+                                  [TIR_BOX_BARRIER] = barrier,
+                                  [TIR_BOX_FROM] = lower_pointer(ir, b->from, zero, TIR_POINTER_READS),
+                                  [TIR_BOX_RANK] = tir_int(ir, TIR_T_I32, b->rank)};
+  for (uint32_t d = 0; d < b->rank; d++) {
+    int64_t moved = b->moved[part][d] + (d == last ? column : 0);
+    tir_expr move = tir_int(ir, tir_type_of(ir, b->at[d]), moved);
+    args[TIR_BOX_LISTS + d] = tir_int(ir, TIR_T_I32, b->extents[d]);
+    args[TIR_BOX_LISTS + b->rank + d] = d == last || moved ? tir_add(ir, b->at[d], move) : b->at[d];
+    args[TIR_BOX_LISTS + 2 * b->rank + d] = tir_int(ir, TIR_T_I32, d == last ? panel : b->box[d]);
+  }
+  for (uint32_t d = 0; d < pixels && b->im2col; d++) {
+    args[count + d] = b->offsets[d];
+    args[count + pixels + d] = tir_int(ir, TIR_T_I32, b->pixels.lower[d]);
+    args[count + 2 * pixels + d] = tir_int(ir, TIR_T_I32, b->pixels.upper[d]);
+    args[count + 3 * pixels + d] = tir_int(ir, TIR_T_I32, b->pixels.step[d]);
+  }
+  if (b->im2col)
+    lower_append_call(ir, to, TIR_IM2COL_COPY, args, tir_im2col_operands(b->rank));
+  else
+    lower_append_call(ir, to, TIR_TENSOR_COPY, args, count);
+}
+
 void lower_put_tma_copy(struct tir *ir, const struct lower_tma_copy *b, tir_buffer barriers, tir_expr barrier,
                         tir_stmt to) {
   uint32_t last = b->rank - 1;
@@ -362,33 +350,10 @@ void lower_put_tma_copy(struct tir *ir, const struct lower_tma_copy *b, tir_buff
   assert(panel && columns % panel == 0 && b->rank >= 2 && b->rank <= TIR_BOX_MOST_RANK);
   assert(tir_memory_scope_of(ir, barriers) == TIR_SCOPE_MBARRIER && tir_type_of(ir, barrier));
   tir_expr at = lower_pointer(ir, barriers, barrier, TIR_POINTER_READS);
-  tir_expr expect[] = {at, tir_int(ir, TIR_T_I32, b->bytes)}, zero = tir_int(ir, TIR_T_I32, 0);
+  tir_expr expect[] = {at, tir_int(ir, TIR_T_I32, b->bytes)};
   lower_append_call(ir, to, TIR_MBARRIER_EXPECT, expect, 2);
-  for (int64_t column = 0; column < columns; column += panel) {
-    tir_expr args[MOST_OPERANDS] = {[TIR_BOX_TO] =
-                                        lower_pointer(ir, b->to, tir_int(ir, TIR_T_I32, column), TIR_POINTER_WRITES),
-                                    [TIR_BOX_STRIDE] = tir_int(ir, TIR_T_I32, columns),
-                                    [TIR_BOX_BARRIER] = at,
-                                    [TIR_BOX_FROM] = lower_pointer(ir, b->from, zero, TIR_POINTER_READS),
-                                    [TIR_BOX_RANK] = tir_int(ir, TIR_T_I32, b->rank)};
-    for (uint32_t d = 0; d < b->rank; d++) {
-      tir_type type = tir_type_of(ir, b->at[d]);
-      args[TIR_BOX_LISTS + d] = tir_int(ir, TIR_T_I32, b->extents[d]);
-      args[TIR_BOX_LISTS + b->rank + d] = d == last ? tir_add(ir, b->at[d], tir_int(ir, type, column)) : b->at[d];
-      args[TIR_BOX_LISTS + 2 * b->rank + d] = tir_int(ir, TIR_T_I32, d == last ? panel : b->box[d]);
-    }
-    uint32_t count = TIR_BOX_LISTS + 3 * b->rank, pixels = b->rank - 2;
-    for (uint32_t d = 0; d < pixels && b->im2col; d++) {
-      args[count + d] = b->offsets[d];
-      args[count + pixels + d] = tir_int(ir, TIR_T_I32, b->pixels.lower[d]);
-      args[count + 2 * pixels + d] = tir_int(ir, TIR_T_I32, b->pixels.upper[d]);
-      args[count + 3 * pixels + d] = tir_int(ir, TIR_T_I32, b->pixels.step[d]);
-    }
-    if (b->im2col)
-      lower_append_call(ir, to, TIR_IM2COL_COPY, args, tir_im2col_operands(b->rank));
-    else
-      lower_append_call(ir, to, TIR_TENSOR_COPY, args, count);
-  }
+  for (uint32_t part = 0; part < b->parts; part++)
+    for (int64_t column = 0; column < columns; column += panel) put_panel(ir, b, at, part, column, panel, to);
 }
 
 /* ---- Reading it ---- */

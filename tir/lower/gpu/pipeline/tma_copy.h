@@ -1,5 +1,5 @@
 /* A copy that threads share out among them, while it is looked at. Internal to pipeline/:
- * tma_index.c, im2col.c, tma_copy.c, each of which calls those before it. */
+ * tma_index.c, tma_points.c, im2col.c, tma_parts.c, tma_copy.c, each of which calls those before it. */
 #ifndef MSCHED_TIR_TMA_COPY_H
 #define MSCHED_TIR_TMA_COPY_H
 
@@ -17,8 +17,8 @@ struct tma_statement {
   tir_stmt loop, store; /* the pipelined loop */
   tir_buffer to, from;
   uint32_t to_rank, from_rank;
-  int64_t shape[TIR_MOST_RANK];            /* of what it fills */
-  const tir_expr *stored, *loaded;         /* copies of the indices */
+  int64_t shape[TIR_MOST_RANK]; /* of what it fills */
+  tir_expr stored[TIR_MOST_RANK], loaded[TIR_MOST_RANK];
   struct tma_variable vars[TMA_MOST_VARS]; /* its own: of threads, and of the loops in the statement */
   uint32_t var_count;
   tir_expr conditions[TMA_MOST_CONDITIONS]; /* under which it loads */
@@ -45,7 +45,26 @@ tir_expr tma_coordinate(struct tma_statement *c, tir_expr loaded, tir_expr store
 bool tma_split(struct tma_statement *c, tir_expr e, tir_expr *outer, tir_expr *inner);
 /* What is positive where the condition holds, of integers that are compared; TIR_NONE: it is no such condition. */
 tir_expr tma_margin(struct tir *ir, tir_expr condition);
+/* What is divided, and by which number, in a quotient, or in a sum with one: a + x // m is (a * m + x) // m. TIR_NONE: it
+ * is none. */
+tir_expr tma_as_quotient(struct tir *ir, tir_expr e, int64_t *by);
 /* Fills what im2col mode takes, where rows are pixels that follow one another. */
 bool tma_find_pixels(struct tma_statement *c, struct lower_tma_copy *out);
+
+/* Runs through all threads and iterations, from the first on; false: they are too many. */
+bool tma_begin(struct tma_statement *c);
+bool tma_advance(struct tma_statement *c); /* to the next; false: that was the last */
+/* Of integers now, and whether it is known. */
+int64_t tma_value(struct tma_statement *c, tir_expr e, bool *known);
+/* The element that is stored now; -1: none, or it is not known which. */
+int64_t tma_element(struct tma_statement *c, bool *known);
+/* Each of so many elements of the buffer is stored. `within`: the conditions that threads and the copy's iterations
+ * decide alone. */
+bool tma_covers(struct tma_statement *c, const tir_expr *within, uint32_t count, int64_t elements);
+
+/* Makes one dimension of those of the tensor that an index runs through one after the other; false: there are none. */
+bool tma_merge_dimensions(struct tma_statement *c, struct lower_tma_copy *out);
+/* Fills the boxes, each of as many rows as the others. */
+bool tma_find_parts(struct tma_statement *c, struct lower_tma_copy *out);
 
 #endif

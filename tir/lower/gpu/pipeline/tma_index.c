@@ -80,3 +80,30 @@ tir_expr tma_coordinate(struct tma_statement *c, tir_expr from, tir_expr to) {
   at = tir_simplify(ir, tir_sub(ir, inner, to));
   return tma_uses_own(c, at) ? TIR_NONE : tir_simplify(ir, tir_add(ir, outer, at));
 }
+
+static bool is_positive(const struct tir *ir, tir_expr e) { return tir_is_int(ir, e) && tir_at(ir, e)->imm > 0; }
+
+tir_expr tma_as_quotient(struct tir *ir, tir_expr e, int64_t *by) {
+  enum { MOST_TERMS = 8 };
+  struct tir_expr_node n = *tir_at(ir, e);
+  if (n.kind == TIR_FLOORDIV && is_positive(ir, n.b)) return *by = tir_at(ir, n.b)->imm, n.a;
+  if (!tir_is_index(ir, e)) return TIR_NONE;
+  struct tir_linear sum = tir_linear_of(ir, e);
+  struct tir_term terms[MOST_TERMS];
+  uint32_t at = sum.count;
+  if (sum.count < 2 || sum.count > MOST_TERMS) return TIR_NONE;
+  for (uint32_t i = 0; i < sum.count; i++) {
+    terms[i] = tir_terms(ir, sum)[i];
+    const struct tir_expr_node *atom = tir_at(ir, terms[i].atom);
+    if (atom->kind != TIR_FLOORDIV || terms[i].coefficient != 1 || !is_positive(ir, atom->b)) continue;
+    if (at < sum.count) return TIR_NONE;
+    at = i;
+  }
+  if (at == sum.count) return TIR_NONE;
+  struct tir_expr_node quotient = *tir_at(ir, terms[at].atom);
+  tir_type type = tir_type_of(ir, e);
+  terms[at] = terms[sum.count - 1];
+  tir_expr rest = tir_from_terms(ir, type, sum.constant, terms, sum.count - 1);
+  *by = tir_at(ir, quotient.b)->imm;
+  return tir_simplify(ir, tir_add(ir, tir_mul(ir, rest, quotient.b), quotient.a));
+}
