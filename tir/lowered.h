@@ -181,6 +181,12 @@ struct tir_box {
   tir_expr offsets[TIR_PIXELS_MOST_RANK]; /* of a window's tap */
   struct tir_pixels pixels;
 };
+/* Of what a block copies to a matrix: so many rows and columns, from multiples of as many on, or numbers that divide
+ * them, bulk tensor copies bring; 0 and 0: none do. (gpu/copy_tile.c) */
+struct tir_copy_tile {
+  int64_t rows, columns;
+};
+struct tir_copy_tile tir_copy_tile_of(const struct tir *ir, tir_block block);
 /* Operands of an im2col_copy of a tensor of so many dimensions. */
 static inline uint32_t tir_im2col_operands(uint32_t rank) { return TIR_BOX_LISTS + 3 * rank + 4 * (rank - 2); }
 /* What the instruction's fields hold of pixels and of offsets, by the tensor's rank. */

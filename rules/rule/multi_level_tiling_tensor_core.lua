@@ -157,9 +157,21 @@ local GROUP_REGISTERS, MOST_REGISTERS = 512, 240
 
 local function product(list) return #list > 0 and table.concat(list, " * ") or "1" end
 
+-- The group, with what TMA bulk tensor copies bring of both operands: numbers of m, n and k that tiles divide. Where
+-- they bring none of one, threads copy both.
+local function with_copies(sch, group, copies, by_columns)
+  if not group.boxes then return group end
+  local a, b = sch:copy_tile(copies.a), sch:copy_tile(copies.b)
+  if a[1] == 0 or b[1] == 0 then
+    return setmetatable({boxes = false, producer = false, blocks = false}, {__index = group})
+  end
+  local n, k = b[by_columns and 1 or 2], b[by_columns and 2 or 1]
+  return setmetatable({copied = {{a[1]}, {n}, {a[2], k}}}, {__index = group})
+end
+
 -- Splits as tiling.split does, and holds draws against what a block has: registers for its accumulators and theirs at a
--- time, shared memory for tiles, those that run ahead among them, and for accumulators on their way out. taken: gets
--- the bytes of both, and the number of blocks, as the trace writes them.
+-- time, shared memory for tiles, those that run ahead among them, and for accumulators on their way out; and against
+-- what TMA brings. taken: gets the bytes of both, and the number of blocks, as the trace writes them.
 local function split_within(group, batch, shared_bytes, taken)
   local groups, inner, outer, steps, products_beside, tiles = {}, {}, {}, {}, {},
     {[batch + 1] = tostring(group.multiples.m), [batch + 2] = tostring(group.multiples.n)}
@@ -171,8 +183,14 @@ local function split_within(group, batch, shared_bytes, taken)
   end
   -- Bytes of tiles of all the products of a batch that a block has.
   local function of_batch(bytes) return table.concat({bytes, table.unpack(products_beside)}, " * ") end
+  -- dimension: 1 to 3, of m, n and k.
+  local function hold_copies(sch, dimension, tile, all)
+    for _, copied in ipairs(group.copied and group.copied[dimension] or {}) do
+      if copied < all then sch:assert(string.format("%d %% (%s) == 0", copied, tile)) end
+    end
+  end
   return function(sch, _, loop, count, p, at)
-    local extent, factors = sch:extent(loop), {sch:sample_perfect_tile(loop, count, p.max_innermost)}
+    local extent, factors, all = sch:extent(loop), {sch:sample_perfect_tile(loop, count, p.max_innermost)}, sch:extent(loop)
     local rows, columns = tiles[batch + 1], tiles[batch + 2]
     if at <= batch + 2 then
       groups[#groups + 1], inner[#inner + 1] = factors[3]:name(), factors[4]:name()
@@ -183,12 +201,15 @@ local function split_within(group, batch, shared_bytes, taken)
         table.move({factors[3]:name(), factors[4]:name()}, 1, 2, #products_beside + 1, products_beside)
       end
       hold(sch)
+      local unit = ({group.multiples.m, group.multiples.n})[at - batch]
+      if unit then hold_copies(sch, at - batch, tiles[at], all * unit) end
       if at == batch + 2 then
         taken.accumulators = of_batch(string.format("4 * %s * (%s + %d)", tiles[batch + 1], tiles[batch + 2],
                                                     ACCUMULATORS_APART))
         sch:assert(string.format("%s <= %d", taken.accumulators, shared_bytes))
       end
     else
+      hold_copies(sch, 3, group.multiples.k .. " * " .. factors[2]:name(), all * group.multiples.k)
       local bytes = of_batch(string.format("%d * %s * (%s + %s)", 2 * group.multiples.k, factors[2]:name(), rows,
                                            columns))
       sch:assert(string.format("%s <= %d and (%s <= 1 or %d * %s <= %d)", bytes, shared_bytes, factors[1]:name(),
@@ -286,6 +307,7 @@ local function with_group(sch, block, group, classes, p, padding, straight)
   end
   local copies = products.to_product(sch, block, classes, {by_columns = by_columns})
   if padding and not products.pad(sch, block, classes, copies, sides, padding) then return nil end
+  group = with_copies(sch, group, copies, by_columns)
   if packs then
     copies.packed = copies.b
     common.pack_ahead(sch, copies.b)

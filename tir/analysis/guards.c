@@ -88,6 +88,32 @@ static tir_expr guarded_quotient(struct tir *ir, tir_expr e, tir_expr left, tir_
   return tir_any_var(ir, rest, is_in_other, &left) ? TIR_NONE : tir_add(ir, tir_floordiv(ir, var, divisor), rest);
 }
 
+/* The index whose terms that depend on what is limited are its quotient by some number, with the variable's in their
+ * place; TIR_NONE: they are not. */
+static tir_expr as_quotient(struct tir *ir, tir_expr e, tir_expr left, tir_expr var) {
+  enum { MOST_TERMS = 8 };
+  struct tir_linear sum = tir_linear_of(ir, e), limited = tir_linear_of(ir, left);
+  tir_type type = tir_type_of(ir, e);
+  struct tir_term within[MOST_TERMS], rest[MOST_TERMS];
+  uint32_t inner = 0, outer = 0;
+  int64_t by = 0;
+  if (sum.count > MOST_TERMS || type != tir_type_of(ir, left)) return TIR_NONE;
+  for (uint32_t i = 0; i < sum.count; i++) {
+    struct tir_term t = tir_terms(ir, sum)[i];
+    for (uint32_t k = 0; k < limited.count; k++)
+      if (tir_terms(ir, limited)[k].atom == t.atom) by = tir_terms(ir, limited)[k].coefficient / t.coefficient;
+    if (tir_any_var(ir, t.atom, is_in_other, &left))
+      within[inner++] = t;
+    else
+      rest[outer++] = t;
+  }
+  if (by < 2) return TIR_NONE;
+  int64_t constant = sum.constant;
+  tir_expr number = tir_int(ir, type, by), part = tir_from_terms(ir, type, 0, within, inner);
+  if (!tir_is_const(ir, tir_simplify(ir, tir_sub(ir, tir_floordiv(ir, left, number), part)), 0)) return TIR_NONE;
+  return tir_add(ir, tir_floordiv(ir, var, number), tir_from_terms(ir, type, constant, rest, outer));
+}
+
 /* The index with the variable in the place of what is limited, where that stands whole: as a term, or divided. */
 static tir_expr guarded(struct tir *ir, tir_expr e, tir_expr left, tir_expr var) {
   struct tir_expr_node n = *tir_at(ir, e);
@@ -100,6 +126,8 @@ static tir_expr guarded(struct tir *ir, tir_expr e, tir_expr left, tir_expr var)
     if (quotient) return quotient;
   }
   if (n.kind < TIR_ADD || n.kind > TIR_MAX) return e;
+  tir_expr quotient = tir_is_index(ir, e) && n.kind == TIR_ADD ? as_quotient(ir, e, left, var) : TIR_NONE;
+  if (quotient) return quotient;
   return tir_make(ir, (enum tir_kind)n.kind, guarded(ir, n.a, left, var), guarded(ir, n.b, left, var));
 }
 

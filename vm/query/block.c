@@ -43,6 +43,13 @@ bool vm_ask_dot_width(struct vm_ask *q) {
   return true;
 }
 
+bool vm_ask_copy_tile(struct vm_ask *q) {
+  struct tir_copy_tile tile = tir_copy_tile_of(q->ir, q->args[0].statement);
+  struct vm_value items[] = {vm_int(tile.rows), vm_int(tile.columns)};
+  q->answer = vm_list(q->pool, VM_LIST, items, 2);
+  return true;
+}
+
 struct period {
   struct tir *ir;
   tir_var v;

@@ -23,12 +23,25 @@ struct pixels {
   tir_expr row; /* the row's index */
 };
 
-/* A number of pixels is that of the first, which the copy's own variables do not decide, and the row's. */
-static bool is_number(struct pixels *p, tir_expr e, tir_expr *first) {
+/* A number of pixels is that of the first, which the copy's own variables do not decide, and the row's; less, perhaps,
+ * whole times `all`, of which there are no digits. 0: there are digits of all. */
+static bool is_number(struct pixels *p, tir_expr e, int64_t all, tir_expr *first) {
+  enum { MOST_TERMS = 16 };
   struct tir *ir = p->copy->ir;
   if (tir_type_of(ir, e) != tir_type_of(ir, p->row)) return false;
-  *first = tir_simplify(ir, tir_sub(ir, e, p->row));
-  return !tma_uses_own(p->copy, *first);
+  struct tir_linear sum = tir_linear_of(ir, tir_simplify(ir, tir_sub(ir, e, p->row)));
+  struct tir_term others[MOST_TERMS];
+  uint32_t count = 0;
+  if (sum.count > MOST_TERMS) return false;
+  for (uint32_t i = 0; i < sum.count; i++) {
+    struct tir_term t = tir_terms(ir, sum)[i];
+    if (!tma_uses_own(p->copy, t.atom))
+      others[count++] = t;
+    else if (!all || t.coefficient % all)
+      return false;
+  }
+  *first = tir_simplify(ir, tir_from_terms(ir, tir_type_of(ir, e), sum.constant, others, count));
+  return true;
 }
 
 /* What is below quotients and remainders, and which digit these make of it. */
@@ -53,8 +66,9 @@ static bool read_digit(struct pixels *p, tir_expr e, struct digit *out, tir_expr
   if (!read_divisions(ir, e, out, &divided)) return false;
   for (int64_t of = 1; of <= out->by && of <= FINEST; of++) {
     tir_expr by = tir_int(ir, tir_type_of(ir, divided), of);
-    if (out->by % of || !is_number(p, of == 1 ? divided : tir_simplify(ir, tir_floordiv(ir, divided, by)), first))
-      continue;
+    if (out->by % of) continue;
+    tir_expr number = of == 1 ? divided : tir_simplify(ir, tir_floordiv(ir, divided, by));
+    if (!is_number(p, number, out->by / of * out->below, first)) continue;
     return out->by /= of, true;
   }
   return false;
@@ -67,34 +81,54 @@ struct place {
   tir_expr first, all, rest; /* the number of the first pixel; the digit's expression */
 };
 
-/* A part of it, times a number. */
-static bool add_part(struct pixels *p, tir_expr part, int64_t times, struct place *out) {
+enum { MOST_PARTS = 16 };
+
+/* Parts of it that the copy's own variables decide are steps of one digit, which may have to be found (find_digit);
+ * what they do not decide, and what a tap makes of a row, is of the rest. */
+static bool read_place(struct pixels *p, tir_expr e, struct place *out) {
   struct tma_statement *c = p->copy;
   struct tir *ir = c->ir;
-  tir_expr outer, inner, number = tir_int(ir, tir_type_of(ir, part), times);
-  if (tma_uses_own(c, part) && !out->step && read_digit(p, part, &out->digit, &out->first))
-    return out->step = times, out->all = part, times > 0;
-  if (!tma_split(c, part, &outer, &inner)) return false;
-  if (!tir_is_const(ir, tir_simplify(ir, inner), 0)) return false;
-  out->rest = tir_add(ir, out->rest, tir_mul(ir, outer, number));
-  return true;
-}
-
-static bool read_place(struct pixels *p, tir_expr e, struct place *out) {
-  enum { MOST_PARTS = 16 };
-  struct tir *ir = p->copy->ir;
   if (!tir_is_index(ir, e)) return false;
-  tir_expr whole = tir_simplify(ir, e);
+  tir_expr whole = tir_simplify(ir, e), outer, inner;
   tir_type type = tir_type_of(ir, whole);
   struct tir_linear sum = tir_linear_of(ir, whole);
   struct tir_term terms[MOST_PARTS];
+  uint32_t own = 0, count = sum.count;
   *out = (struct place){.rest = tir_int(ir, type, sum.constant)};
-  if (sum.count > MOST_PARTS) return false;
-  for (uint32_t i = 0; i < sum.count; i++) terms[i] = tir_terms(ir, sum)[i];
-  for (uint32_t i = 0; i < sum.count; i++)
-    if (!add_part(p, terms[i].atom, terms[i].coefficient, out)) return false;
+  if (count > MOST_PARTS) return false;
+  for (uint32_t i = 0; i < count; i++) terms[i] = tir_terms(ir, sum)[i];
+  for (uint32_t i = 0; i < count; i++) {
+    struct tir_term t = terms[i];
+    if (tma_split(c, t.atom, &outer, &inner) && tir_is_const(ir, tir_simplify(ir, inner), 0)) {
+      out->rest = tir_add(ir, out->rest, tir_mul(ir, outer, tir_int(ir, type, t.coefficient)));
+      continue;
+    }
+    if (t.coefficient < 1) return false;
+    out->step = tma_greatest_divisor(out->step, t.coefficient), terms[own++] = t;
+  }
   out->rest = tir_simplify(ir, out->rest);
+  if (!own) return true;
+  for (uint32_t i = 0; i < own; i++) terms[i].coefficient /= out->step;
+  out->all = tir_from_terms(ir, type, 0, terms, own);
+  if (!read_digit(p, out->all, &out->digit, &out->first)) out->digit.by = 0;
   return true;
+}
+
+static int64_t count_of(struct pixels *p, const struct place *place);
+
+/* A digit whose expression says it of no number is that of the row's number by so many pixels, where it is the same. */
+static bool find_digit(struct pixels *p, struct place *place, int64_t by) {
+  struct tir *ir = p->copy->ir;
+  tir_type type = tir_type_of(ir, p->row);
+  if (!place->step || place->digit.by) return true;
+  place->digit = (struct digit){by, 0}, place->first = tir_int(ir, type, 0);
+  int64_t count = count_of(p, place);
+  if (tir_type_of(ir, place->all) != type || count < 1) return false;
+  tir_expr quotient = tir_floordiv(ir, p->row, tir_int(ir, type, by));
+  if (tir_is_const(ir, tir_simplify(ir, tir_sub(ir, quotient, place->all)), 0)) return true;
+  place->digit.below = count;
+  tir_expr remainder = tir_simplify(ir, tir_floormod(ir, quotient, tir_int(ir, type, count)));
+  return tir_is_const(ir, tir_simplify(ir, tir_sub(ir, remainder, place->all)), 0);
 }
 
 /* ---- What the instruction takes ---- */
@@ -121,11 +155,29 @@ static tir_expr first_steps(struct pixels *p, const struct place *place) {
   return type == tir_type_of(ir, place->rest) ? e : tir_cast(ir, tir_type_of(ir, place->rest), e);
 }
 
+/* With x - x // m * m in the place of x % m. */
+static tir_expr without_remainders(struct tir *ir, tir_expr e) {
+  enum { MOST_TERMS = 8 };
+  struct tir_linear sum = tir_linear_of(ir, e);
+  struct tir_term terms[MOST_TERMS];
+  tir_type type = tir_type_of(ir, e);
+  if (sum.count > MOST_TERMS) return e;
+  for (uint32_t i = 0; i < sum.count; i++) terms[i] = tir_terms(ir, sum)[i];
+  tir_expr all = tir_int(ir, type, sum.constant);
+  for (uint32_t i = 0; i < sum.count; i++) {
+    tir_expr atom = terms[i].atom;
+    struct tir_expr_node n = *tir_at(ir, atom);
+    if (n.kind == TIR_FLOORMOD) atom = tir_sub(ir, n.a, tir_mul(ir, tir_floordiv(ir, n.a, n.b), n.b));
+    all = tir_add(ir, all, tir_mul(ir, atom, tir_int(ir, type, terms[i].coefficient)));
+  }
+  return tir_simplify(ir, all);
+}
+
 /* The digit is that of another number too, if these differ by whole times all values of the digit. */
 static bool is_digit_of(struct pixels *p, const struct place *place, tir_expr first) {
   struct tir *ir = p->copy->ir;
   int64_t modulus, rest, all = place->digit.by * place->digit.below;
-  tir_expr apart = tir_simplify(ir, tir_sub(ir, place->first, first));
+  tir_expr apart = without_remainders(ir, tir_simplify(ir, tir_sub(ir, place->first, first)));
   if (!all) return tir_is_const(ir, apart, 0);
   tir_modular(ir, apart, &modulus, &rest);
   return modulus % all == 0 && rest % all == 0;
@@ -173,14 +225,29 @@ static bool put_place(struct pixels *p, const struct place *place, int64_t count
   return true;
 }
 
-/* Digits of dimensions, the innermost first, make up the number: all of it, so that it begins nowhere again. The
- * outermost digit's number is that of the pixel, perhaps less whole images. */
-static bool put_places(struct pixels *p, const struct place *places, struct lower_tma_copy *out) {
+/* The pixels of a copy end where the digit begins again, or before. */
+static bool ends_in_time(struct pixels *p, const struct place *place, int64_t pixels) {
+  int64_t modulus, rest, all = place->digit.by * place->digit.below;
+  tir_modular(p->copy->ir, place->first, &modulus, &rest);
+  int64_t apart = tma_greatest_divisor(all, modulus); /* where the first pixel may be, less the rest */
+  return rest % apart + pixels <= apart;
+}
+
+/* Digits of dimensions, the innermost first, make up the number: all of it, so that it begins nowhere again; or of an
+ * image, which no copy leaves. The outermost digit's number is that of the pixel, perhaps less whole images. */
+static bool put_places(struct pixels *p, struct place *places, struct lower_tma_copy *out) {
   struct tir *ir = p->copy->ir;
   const struct place *outermost = places;
   int64_t by = 1, most_offset = 0;
+  for (uint32_t d = out->rank - 1; d-- > 0;) {
+    if (!find_digit(p, &places[d], by)) return false;
+    int64_t count = count_of(p, &places[d]);
+    if (count < 1 || count > INT32_MAX / by) return false;
+    by *= count;
+  }
+  by = 1;
   for (uint32_t d = 0; d + 2 < out->rank && !outermost->step; d++) outermost++;
-  if (!outermost->step || outermost->digit.below) return false;
+  if (!outermost->step || (outermost->digit.below && !ends_in_time(p, outermost, out->box[0]))) return false;
   for (uint32_t d = out->rank - 2; d > 0; d--) {
     const struct place *place = &places[d];
     int64_t count = count_of(p, place);

@@ -100,16 +100,29 @@ static bool read_value(struct tma_statement *c) {
   return true;
 }
 
-/* Loops of one iteration stand in no index. */
-static bool leave_out_single_loops(struct tma_statement *c) {
+/* Loops are no longer than conditions on what is stored let them be; those of one iteration stand in no index. */
+static bool shorten_loops(struct tma_statement *c) {
   struct tir *ir = c->ir;
-  for (uint32_t i = 0; i < c->var_count; i++)
-    if (c->vars[i].extent == 1)
-      tir_subst_var(ir, c->vars[i].var, tir_int(ir, tir_var_at(ir, c->vars[i].var)->type, c->vars[i].min));
+  struct tir_guards guards = tir_find_guards(ir, c->store);
+  for (uint32_t i = 0; i < c->var_count; i++) {
+    struct tma_variable *v = &c->vars[i];
+    tir_var old = v->var;
+    for (uint32_t g = 0; g < guards.count; g++) {
+      const struct tir_expr_node *n = tir_at(ir, guards.var[g]);
+      if (guards.left[g] != tir_var_expr(ir, old)) continue;
+      v->var = n->ref, v->min = n->lo, v->extent = n->hi - n->lo + 1;
+    }
+    if (v->extent == 1)
+      tir_subst_var(ir, old, tir_int(ir, tir_var_at(ir, old)->type, v->min));
+    else if (v->var != old)
+      tir_subst_var(ir, old, tir_var_expr(ir, v->var));
+  }
   for (uint32_t d = 0; d < c->to_rank; d++) c->stored[d] = tir_subst(ir, c->stored[d]);
   for (uint32_t d = 0; d < c->from_rank; d++) c->loaded[d] = tir_subst(ir, c->loaded[d]);
   for (uint32_t i = 0; i < c->condition_count; i++) c->conditions[i] = tir_subst(ir, c->conditions[i]);
   tir_subst_clear(ir);
+  for (uint32_t d = 0; d < c->to_rank; d++) c->stored[d] = tir_simplify(ir, c->stored[d]);
+  for (uint32_t d = 0; d < c->from_rank; d++) c->loaded[d] = tir_simplify(ir, c->loaded[d]);
   return true;
 }
 
@@ -190,7 +203,7 @@ static bool find_boxes(struct tma_statement *c, struct lower_tma_copy *out) {
   return tma_find_parts(c, out) || tma_refuse(c, why);
 }
 
-/* Boxes, of the tensor with fewer dimensions too; or else pixels. */
+/* Tiled mode, of the tensor with fewer dimensions too; or else pixels. */
 static bool find_places(struct tma_statement *c, struct lower_tma_copy *out) {
   if (find_boxes(c, out)) return true;
   struct tma_statement as_it_is = *c;
@@ -266,7 +279,7 @@ bool lower_find_tma_copy(struct tir *ir, tir_stmt loop, tir_stmt top, struct low
   int64_t elements = 1;
   uint32_t count;
   *out = (struct lower_tma_copy){0};
-  bool ok = walk_down(&c, top) && walk_up(&c) && read_value(&c) && leave_out_single_loops(&c);
+  bool ok = walk_down(&c, top) && walk_up(&c) && read_value(&c) && shorten_loops(&c);
   ok = ok && find_tensor(&c, out) && find_places(&c, out) && sort_conditions(&c, out, within, &count);
   for (uint32_t d = 0; ok && d < c.to_rank; d++) elements *= c.shape[d];
   ok = ok && tma_covers(&c, within, count, elements);
@@ -311,7 +324,7 @@ tir_expr lower_pointer(struct tir *ir, tir_buffer buffer, tir_expr offset, int u
 
 enum { MOST_OPERANDS = TIR_BOX_LISTS + 3 * TIR_BOX_MOST_RANK + 4 * TIR_PIXELS_MOST_RANK };
 
-/* The call for one panel of columns, of the rows of a part. */
+/* The call for one swizzled tile, of the rows of a part. */
 static void put_panel(struct tir *ir, const struct lower_tma_copy *b, tir_expr barrier, uint32_t part, int64_t column,
                       int64_t panel, tir_stmt to) {
   uint32_t last = b->rank - 1, count = TIR_BOX_LISTS + 3 * b->rank, pixels = b->rank - 2;

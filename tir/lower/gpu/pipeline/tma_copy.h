@@ -39,14 +39,15 @@ static inline bool tma_uses_own(const struct tma_statement *c, tir_expr e) {
   return false;
 }
 
+int64_t tma_greatest_divisor(int64_t a, int64_t b);
 /* An index of what the copy loads less one of what it stores, or TIR_NONE; TIR_NONE: its own variables decide that. */
 tir_expr tma_coordinate(struct tma_statement *c, tir_expr loaded, tir_expr stored);
 /* e = outer + inner, of which its own variables decide the second alone; false: it is not known to come apart. */
 bool tma_split(struct tma_statement *c, tir_expr e, tir_expr *outer, tir_expr *inner);
 /* What is positive where the condition holds, of integers that are compared; TIR_NONE: it is no such condition. */
 tir_expr tma_margin(struct tir *ir, tir_expr condition);
-/* What is divided, and by which number, in a quotient, or in a sum with one: a + x // m is (a * m + x) // m. TIR_NONE: it
- * is none. */
+/* What is divided, and by which number, in a quotient, or in a sum with one: a + x // m is (a * m + x) // m.
+ * TIR_NONE: it is none. */
 tir_expr tma_as_quotient(struct tir *ir, tir_expr e, int64_t *by);
 /* Fills what im2col mode takes, where rows are pixels that follow one another. */
 bool tma_find_pixels(struct tma_statement *c, struct lower_tma_copy *out);
@@ -64,7 +65,7 @@ bool tma_covers(struct tma_statement *c, const tir_expr *within, uint32_t count,
 
 /* Makes one dimension of those of the tensor that an index runs through one after the other; false: there are none. */
 bool tma_merge_dimensions(struct tma_statement *c, struct lower_tma_copy *out);
-/* Fills the boxes, each of as many rows as the others. */
+/* Fills one or several parts, each of as many rows as the others. */
 bool tma_find_parts(struct tma_statement *c, struct lower_tma_copy *out);
 
 #endif

@@ -11,7 +11,7 @@ static bool is_other(const struct tir *ir, const void *context, tir_var var) {
   return true;
 }
 
-static int64_t greatest_divisor(int64_t a, int64_t b) {
+int64_t tma_greatest_divisor(int64_t a, int64_t b) {
   while (b) {
     int64_t rest = a % b;
     a = b, b = rest;
@@ -29,7 +29,7 @@ static bool split_division(struct tma_statement *c, enum tir_kind kind, tir_expr
   *outer = tir_simplify(ir, tir_sub(ir, *outer, moved)), *inner = tir_simplify(ir, tir_add(ir, *inner, moved));
   struct tir_bounds b = tir_difference_bounds(ir, *inner, zero);
   bool whole = kind == TIR_FLOORDIV;
-  if (b.lo >= 0 && b.hi < greatest_divisor(by, modulus)) {
+  if (b.lo >= 0 && b.hi < tma_greatest_divisor(by, modulus)) {
     *outer = tir_simplify(ir, whole ? tir_floordiv(ir, *outer, m) : tir_floormod(ir, *outer, m));
     if (whole) *inner = zero;
     return true;
