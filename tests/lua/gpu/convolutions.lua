@@ -1,0 +1,128 @@
+-- Convolutions on tensor cores by wgmma without a GPU: random ones of one to three dimensions, with strides, dilations
+-- and paddings, channels last and first, and random draws of each. Each that asks for TMA bulk tensor copies gets them
+-- for both operands, as the draw and the analytical model take it; the lowered function computes the same in the
+-- interpreter, its source on the CPU (RUN_KERNELS), and NVRTC, where it is installed, compiles it.
+-- usage: msched convolutions.lua RUN_KERNELS CONVOLUTIONS DRAWS SEED
+local ms = require "msched"
+local te = ms.te
+local here = arg[0]:match "^.*/"
+local tune, jobs_of = ms.load "search.tune", dofile(here .. "../jobs.lua")
+local files = dofile(here .. "../../support/lua/files.lua")
+
+local TARGET = "cuda -arch=sm_90a"
+local run_kernels, convolutions, draws, seed = arg[1], math.tointeger(arg[2]), math.tointeger(arg[3]),
+  math.tointeger(arg[4])
+local sources = dofile(here .. "../../support/lua/kernel_sources.lua")(run_kernels, seed)
+math.randomseed(seed)
+
+local function one_of(list) return list[math.random(#list)] end
+
+-- Images and their outputs, whose pixels fill tiles of 64 rows.
+local OUTPUTS = {
+  {{1, 64}, {2, 32}, {3, 64}, {8, 24}, {4, 128}},
+  {{1, 8, 8}, {2, 8, 8}, {4, 6, 8}, {1, 16, 12}, {16, 2, 2}, {64, 1, 1}},
+  {{1, 4, 4, 4}, {2, 2, 8, 4}, {3, 4, 4, 8}, {8, 2, 2, 2}},
+}
+local LAYOUTS = {{"NLC", "NCL"}, {"NHWC", "NCHW"}, {"NDHWC", "NCDHW"}}
+
+-- A convolution by chance: the function, and what to call it.
+local function convolution()
+  local rank = math.random(3)
+  local output, type, last = one_of(OUTPUTS[rank]), one_of {"float16", "bfloat16"}, math.random(4) > 1
+  local ci, co = 16 * math.random(6), 64 * math.random(2)
+  local image, filter, o = {output[1]}, {}, {stride = {}, dilation = {}, pad = {}, accumulate = "float32"}
+  for d = 1, rank do
+    local kernel = one_of(rank == 3 and {1, 2, 3} or {1, 2, 3, 3, 5})
+    o.stride[d], o.dilation[d] = math.random(2), math.random(2)
+    local reach = o.dilation[d] * (kernel - 1)
+    o.pad[d] = math.random(0, reach // 2)
+    image[#image + 1] = (output[d + 1] - 1) * o.stride[d] + reach + 1 - 2 * o.pad[d]
+    filter[d] = kernel
+    if image[#image] < 1 then return convolution() end
+  end
+  o.layout = LAYOUTS[rank][last and 1 or 2]
+  table.insert(image, last and rank + 2 or 2, ci)
+  if last then table.move({ci, co}, 1, 2, #filter + 1, filter)
+  else table.move(filter, 1, rank, 3); filter[1], filter[2] = co, ci end
+  local X, W = te.placeholder(image, type, "X"), te.placeholder(filter, type, "W")
+  local function list(t) return table.concat(t, "x") end
+  return te.func("convolution", {X, W, ms.ops["conv" .. rank .. "d"](X, W, o)}),
+    string.format("%s, %s by %s, strides %s, dilations %s, paddings %s, %s", o.layout, list(image), list(filter),
+                  list(o.stride), list(o.dilation), list(o.pad), type), last
+end
+
+-- Random draws of the sketches whose products are of warp groups; persistent blocks are fewer than tiles.
+local function drawn(func)
+  local rules = sources:path "rules.lua"
+  files.write(rules, [[
+local ms, targets = require "msched", (require "msched").load "rules.targets"
+local own = targets.tensor_core
+ms.space(targets.changed(own, {
+  multi_level_tiling_tensor_core = function(target)
+    local p = own.multi_level_tiling_tensor_core(target)
+    for _, g in ipairs(p.groups) do g.blocks = g.blocks and {2, 1, 0} end
+    return p
+  end,
+}))]])
+  local opened, sketches = tune.open(func, ms.target(TARGET), {files = {rules}}), {}
+  for _, s in ipairs(opened.sketches) do
+    if s.trace:json():find("wgmma_64", 1, true) then sketches[#sketches + 1] = s end
+  end
+  assert(#sketches > 0, "no sketch multiplies by warp groups")
+  local pool = ms.pool(func, {jobs = 1, target = TARGET, files = {rules}})
+  local made, _, script_error = pool:replay(jobs_of({sketches = sketches}, draws, seed), false)
+  pool:close()
+  assert(not script_error, script_error)
+  return made
+end
+
+local written, asked, pixels, persistent, refused = 0, 0, 0, 0, 0
+
+-- One kernel, its notes, its source.
+local function check(func, scheduled, number, what)
+  local script = scheduled:script()
+  local ok, kernel = pcall(ms.build, scheduled, {target = TARGET})
+  if not ok then
+    assert(tostring(kernel):find("blocks write the same elements", 1, true), kernel)
+    refused = refused + 1
+    return false
+  end
+  ms.check_lowered(func, scheduled, TARGET, number)
+  local path = sources:path(number .. ".cu")
+  kernel:export(path)
+  local text, notes = files.read(path), table.concat(kernel:notes(), "\n")
+  if script:find('"software_pipeline_tensor_copies": 1', 1, true) then
+    asked = asked + 1
+    assert(not notes:find("TMA bulk tensor copy", 1, true), what .. ": " .. notes)
+    assert(not text:find("ms_copy_", 1, true), what .. ": threads copy an operand")
+    if text:find("ms_im2col_copy_", 1, true) then pixels = pixels + 1 end
+    if script:match '"software_pipeline_blocks": [12]' and not notes:find("one tile after the other", 1, true) then
+      persistent = persistent + 1
+    end
+  end
+  sources:compile(kernel)
+  return true
+end
+
+for _ = 1, convolutions do
+  local func, what, last = convolution()
+  sources:begin(func)
+  local here_written, here_asked, seen = 0, asked, {}
+  for i, c in ipairs(drawn(func)) do
+    if c and not seen[c.hash] then
+      seen[c.hash] = true
+      if check(func, ms.apply(func, c.trace):func(), i, what) then here_written = here_written + 1 end
+    end
+  end
+  local agree, said = sources:agree()
+  assert(here_written > 0 and agree == here_written, what .. "\n" .. said)
+  assert(not last or draws < 6 or asked > here_asked, what .. ": no draw asks for TMA")
+  written = written + here_written
+  sources:finish()
+end
+assert(convolutions < 4 or pixels > 0, "no kernel copies pixels")
+assert(convolutions < 20 or persistent > 0, "no kernel has persistent blocks")
+assert(refused * 20 <= written, "many draws are refused")
+print(string.format("%d convolutions, %d kernels agree: %d by TMA, %d of pixels, %d persistent; %d refused",
+                    convolutions, written, asked, pixels, persistent, refused))
+print(sources.missing and "convolutions: NVRTC skipped: " .. sources.missing or "convolutions: ok")
