@@ -107,11 +107,14 @@ struct model_product {
   } tiles[MODEL_TILES]; /* of each loop that is tiled; the last three are those of m, n and k */
   uint32_t tile_count;
   uint32_t lanes[MODEL_COPIES], lane_count; /* elements that a thread copies at once, of each copy */
-  uint32_t bulk, producer; /* whether copies are bulk tensor copies; whether a warp group only copies; 0: no */
-  uint32_t persistent;     /* how many blocks do all tiles, where one does several; 0: each tile has a block */
-  bool straight;           /* accumulators are stored from registers to the result */
-  bool divided;            /* its results are partial sums, which a kernel of its own adds */
-  double ahead;            /* iterations that copies run ahead; below 0: there is no pipeline */
+  uint32_t bulk, producer;         /* whether copies are bulk tensor copies; whether a warp group only copies; 0: no */
+  uint32_t persistent;             /* how many blocks do all tiles, where one does several; 0: each tile has a block */
+  bool by_columns;                 /* the second operand's tiles lie so */
+  struct tir_copy_tile brought[2]; /* what bulk tensor copies bring of each operand */
+  uint32_t brought_count;          /* 2: it is known */
+  bool straight;                   /* accumulators are stored from registers to the result */
+  bool divided;                    /* its results are partial sums, which a kernel of its own adds */
+  double ahead;                    /* iterations that copies run ahead; below 0: there is no pipeline */
 };
 
 struct model_draw {
@@ -180,10 +183,10 @@ double model_product(const struct model_shape *s, uint32_t first, uint32_t end);
 void model_begin_gpu(struct search_estimator *d);
 double model_gpu_cost(const struct search_estimator *d, const int64_t *decisions);
 
-/* Fills the model's products. statements: by instruction, of each GetLoops and Annotate, what it is about; numbers: of
+/* Fills the model's products, of a function as the plan makes it. statements: by instruction, of each GetLoops and Annotate, what it is about; numbers: of
  * each variable. False: none of the machine's tensor cores multiplies. (tensor_cores.c) */
-bool model_read_products(struct search_estimator *d, const struct vm_plan *plan, const tir_stmt *statements,
-                         const uint32_t *numbers);
+bool model_read_products(struct search_estimator *d, const struct tir *ir, const struct vm_plan *plan,
+                         const tir_stmt *statements, const uint32_t *numbers);
 double model_products_cost(const struct search_estimator *d, const int64_t *decisions);
 uint64_t model_products_tile(const struct search_estimator *d, const int64_t *decisions);
 

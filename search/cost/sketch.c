@@ -855,7 +855,7 @@ static bool read_made(struct reading *r, const struct vm_plan *plan, ms_error *e
   find_constants(r);
   if (!r->tensorized || d->machine.gpu.sms < 1)
     read_nests(r), read_operations(r);
-  else if (!model_read_products(d, plan, r->statements, r->numbers))
+  else if (!model_read_products(d, r->made->ir, plan, r->statements, r->numbers))
     return ms_fail(err, MS_INVALID_ARGUMENT, "what warps compute by these intrinsics is not estimated");
   for (uint32_t i = 0; !d->as_is && i < r->steps->count; i++) {
     const struct vm_instruction *in = &r->steps->instructions[i];

@@ -18,6 +18,7 @@
 
 struct product_reading {
   struct search_estimator *estimator;
+  const struct tir *ir; /* the function as the sketch makes it */
   const struct vm_steps *steps;
   const tir_stmt *statements; /* by instruction */
   const uint32_t *numbers;    /* by variable */
@@ -46,6 +47,15 @@ static void begin_product(struct product_reading *r, const struct vm_product *p,
   r->divided = false;
 }
 
+/* A block that copies an operand to tiles in shared memory: the first one's comes first. */
+static void read_copy(struct product_reading *r, tir_block block) {
+  struct model_product *p = r->last;
+  if (p->brought_count == 2 || !tir_is(r->ir, block, TIR_BLOCK)) return;
+  struct tir_span writes = tir_block_at(r->ir, block)->writes;
+  if (!writes.count || !tir_requests_rows(r->ir, r->ir->regions.at[writes.first].buffer, TIR_ROWS_CANONICAL)) return;
+  p->brought[p->brought_count++] = tir_copy_tile_of(r->ir, block);
+}
+
 /* The stage of the last statement of a pipelined loop; the outermost loop's annotation comes last, the innermost's
  * counts. */
 static void read_stages(struct model_product *p, const struct vm_steps *steps, const struct vm_value *list) {
@@ -59,7 +69,7 @@ static void read_annotation(struct product_reading *r, const struct vm_plan *pla
   const char *key = text_of(r->steps, vm_attrs_of(r->steps, in)), *store = text_of(r->steps, value);
   struct vm_product product;
   if (!strcmp(key, "meta_schedule.auto_tensorize") && vm_find_product(plan, text_of(r->steps, value), &product))
-    begin_product(r, &product, r->statements[at]);
+    begin_product(r, &product, r->statements[at]), r->last->by_columns = strstr(store, "_trans") != NULL;
   struct model_product *p = r->last;
   if (!p) return;
   if (!strncmp(store, "wgmma_store_", 12) && strstr(store, "_global")) p->straight = true;
@@ -69,8 +79,9 @@ static void read_annotation(struct product_reading *r, const struct vm_plan *pla
   if (!strcmp(key, TIR_PIPELINE_BULK)) p->bulk = number;
   if (!strcmp(key, TIR_PIPELINE_PRODUCER)) p->producer = number;
   if (!strcmp(key, TIR_PIPELINE_BLOCKS)) p->persistent = number;
-  if (!strcmp(key, "meta_schedule.cooperative_fetch") && number && p->lane_count < MODEL_COPIES)
-    p->lanes[p->lane_count++] = number;
+  if (strcmp(key, "meta_schedule.cooperative_fetch")) return;
+  if (number && p->lane_count < MODEL_COPIES) p->lanes[p->lane_count++] = number;
+  read_copy(r, r->statements[at]);
 }
 
 /* Whether a loop was given as one of the block's. */
@@ -100,11 +111,11 @@ static bool is_complete(const struct model_product *p) {
   return last[0].count >= 4 && last[1].count >= 4 && last[2].count >= 2;
 }
 
-bool model_read_products(struct search_estimator *d, const struct vm_plan *plan, const tir_stmt *statements,
-                         const uint32_t *numbers) {
+bool model_read_products(struct search_estimator *d, const struct tir *ir, const struct vm_plan *plan,
+                         const tir_stmt *statements, const uint32_t *numbers) {
   assert(!d->product_count && statements && numbers);
   struct product_reading r = {
-      .estimator = d, .steps = vm_plan_steps(plan), .statements = statements, .numbers = numbers};
+      .estimator = d, .ir = ir, .steps = vm_plan_steps(plan), .statements = statements, .numbers = numbers};
   for (uint32_t i = 0; i < r.steps->count && d->machine.gpu.tensor_products > 0; i++) {
     const struct vm_instruction *in = &r.steps->instructions[i];
     r.divided = r.divided || in->kind == VM_RFactor;
@@ -143,6 +154,17 @@ static double product_of(const struct model_tile_of *tile, uint32_t first, const
 
 static bool is_set(uint32_t number, const double *numbers) { return number && numbers[number] == 1; }
 
+static bool is_whole(int64_t all, double part) { return all > 0 && fmod((double)all, part) == 0; }
+
+/* Whether bulk tensor copies bring both operands' tiles, and not threads where a draw asks for them in vain. */
+static bool is_brought(const struct tiling *t) {
+  const struct model_product *p = t->product;
+  const struct tir_copy_tile *a = &p->brought[0], *b = &p->brought[1];
+  if (p->brought_count < 2) return true;
+  return is_whole(a->rows, t->m) && is_whole(a->columns, t->depth) &&
+         is_whole(b->rows, p->by_columns ? t->n : t->depth) && is_whole(b->columns, p->by_columns ? t->depth : t->n);
+}
+
 static struct tiling tiling_of(const struct search_estimator *d, const struct model_product *p, const double *numbers) {
   assert(is_complete(p));
   const struct model_tile_of *m = &p->tiles[p->tile_count - 3], *n = m + 1, *k = m + 2;
@@ -157,8 +179,8 @@ static struct tiling tiling_of(const struct search_estimator *d, const struct mo
   t.stages = p->ahead >= 0 && t.steps > 1 ? p->ahead + (p->warps > 1 ? 2 : 1) : 1;
   for (uint32_t i = 0; i < p->lane_count; i++) t.lanes = fmin(t.lanes, x[p->lanes[i]]);
   t.warps = t.teams * p->warps;
-  t.bulk = is_set(p->bulk, x);
-  t.more = is_set(p->producer, x) ? PRODUCERS : 0;
+  t.bulk = is_set(p->bulk, x) && is_brought(&t);
+  t.more = t.bulk && is_set(p->producer, x) ? PRODUCERS : 0;
   t.persists = p->persistent && t.more > 0 && x[p->persistent] > 0 && t.steps > 1 && t.blocks > x[p->persistent];
   return t;
 }

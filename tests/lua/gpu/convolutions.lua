@@ -9,6 +9,7 @@ local here = arg[0]:match "^.*/"
 local tune, jobs_of = ms.load "search.tune", dofile(here .. "../jobs.lua")
 local files = dofile(here .. "../../support/lua/files.lua")
 
+local analytical = ms.load "search.cost.analytical"
 local TARGET = "cuda -arch=sm_90a"
 local run_kernels, convolutions, draws, seed = arg[1], math.tointeger(arg[2]), math.tointeger(arg[3]),
   math.tointeger(arg[4])
@@ -104,6 +105,44 @@ local function check(func, scheduled, number, what)
   return true
 end
 
+local machine = analytical.machine(ms.target(TARGET))
+
+local OFF = {software_pipeline_tensor_copies = 1, software_pipeline_producer = 1, software_pipeline_blocks = 1}
+
+-- The estimate, where all threads copy.
+local function by_threads(func, trace)
+  for _, d in ipairs(trace:draws()) do
+    local off = OFF[d.annotates]
+    if off then trace = trace:with_decision(d.index, {off}) end
+  end
+  return (ms.estimate(func, trace, machine))
+end
+
+-- Draws that are not held to what TMA brings: the estimate takes those for TMA copies that lowering makes so.
+local function check_estimates()
+  local X, W = te.placeholder({16, 14, 14, 256}, "float16", "X"), te.placeholder({3, 3, 256, 256}, "float16", "W")
+  local func = te.func("convolution", {X, W, ms.ops.conv2d(X, W, {pad = 1, accumulate = "float32"})})
+  local sketches, brought, not_brought = {}, 0, 0
+  for _, s in ipairs(tune.open(func, ms.target(TARGET), {}).sketches) do
+    local held = s.trace:undecided():json()
+    local free, count = held:gsub('%["Assert",%[%],%["%d+ %% %b() == 0"%],%[%]%],', "")
+    if count > 0 then sketches[#sketches + 1] = {trace = ms.read_trace(free)} end
+  end
+  local pool = ms.pool(func, {jobs = 1, target = TARGET})
+  for _, c in ipairs((pool:replay(jobs_of({sketches = sketches}, 40, seed), false))) do
+    local scheduled = c and ms.apply(func, c.trace):func()
+    if c and scheduled:script():find('"software_pipeline_tensor_copies": 1', 1, true) then
+      local notes = table.concat(ms.build(scheduled, {target = TARGET}):notes(), "\n")
+      local falls_back = notes:find("is a TMA bulk tensor copy", 1, true) ~= nil
+      if falls_back then not_brought = not_brought + 1 else brought = brought + 1 end
+      assert((ms.estimate(func, c.sketch_trace, machine) == by_threads(func, c.sketch_trace)) == falls_back, notes)
+    end
+  end
+  pool:close()
+  assert(brought > 9 and not_brought > 1)
+end
+
+check_estimates()
 for _ = 1, convolutions do
   local func, what, last = convolution()
   sources:begin(func)
