@@ -183,8 +183,9 @@ double model_product(const struct model_shape *s, uint32_t first, uint32_t end);
 void model_begin_gpu(struct search_estimator *d);
 double model_gpu_cost(const struct search_estimator *d, const int64_t *decisions);
 
-/* Fills the model's products, of a function as the plan makes it. statements: by instruction, of each GetLoops and Annotate, what it is about; numbers: of
- * each variable. False: none of the machine's tensor cores multiplies. (tensor_cores.c) */
+/* Fills the model's products, of a function as the plan makes it. statements: by instruction, of each GetLoops and
+ * Annotate, what it is about; numbers: of each variable. False: none of the machine's tensor cores multiplies.
+ * (tensor_cores.c) */
 bool model_read_products(struct search_estimator *d, const struct tir *ir, const struct vm_plan *plan,
                          const tir_stmt *statements, const uint32_t *numbers);
 double model_products_cost(const struct search_estimator *d, const int64_t *decisions);
