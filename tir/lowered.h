@@ -104,6 +104,13 @@ const char *tir_lower_pass(enum tir_device device, uint32_t i, const char **what
  * to blockIdx and threadIdx, each axis once, outermost, with constant numbers of threads. What stood below no thread is
  * a kernel of one, and its loop is annotated TIR_ONE_THREAD. */
 #define TIR_ONE_THREAD "one_thread"
+/* A loop that is bound to blockIdx.x: so many blocks with consecutive numbers are a cluster, in functions before they
+ * are lowered too. */
+#define TIR_CLUSTER "thread_block_cluster"
+int64_t tir_cluster_of(const struct tir *ir, tir_stmt loop);       /* of the loop; 1: none; 0: that is no number */
+int64_t tir_kernel_cluster(const struct tir *ir, tir_stmt kernel); /* of a lowered function's kernel */
+/* Whether a loop may be annotated as it is; err then has the code. */
+bool tir_check_cluster(const struct tir *ir, tir_stmt loop, enum ms_code code, ms_error *err);
 /* A loop that the compiler of a GPU's kernel is to unroll: so many iterations at once. */
 #define TIR_UNROLL_COUNT "unroll_count"
 
@@ -162,21 +169,23 @@ bool tir_is_wgmma_width(int64_t n);                                  /* there ar
  * 16 columns. Source: PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16". */
 struct tir_mma_place tir_wgmma_place(int thread, int element);
 
-/* The operands of a tensor_copy, by number, and of an im2col_copy, which has four lists more. */
+/* The operands of a tensor_copy, by number, of an im2col_copy, which has four lists more, and of a multicast_copy,
+ * which has the blocks behind them. */
 enum { TIR_BOX_TO, TIR_BOX_STRIDE, TIR_BOX_BARRIER, TIR_BOX_FROM, TIR_BOX_RANK, TIR_BOX_LISTS };
 /* Places of pixels in the dimensions between the first and the last, outermost first: from `lower` on by `step` up to
  * the tensor's last element moved by `upper`. Source: CUDA Driver API, "cuTensorMapEncodeIm2col". */
 struct tir_pixels {
   int64_t lower[TIR_PIXELS_MOST_RANK], upper[TIR_PIXELS_MOST_RANK], step[TIR_PIXELS_MOST_RANK];
 };
-/* A tensor_copy or an im2col_copy as it stands in a lowered function; false: the call is none, or is not of constant
- * extents. In im2col mode the box is box[0] pixels of box[rank - 1] channels, sides between are 1. */
+/* A tensor_copy, an im2col_copy or a multicast_copy as it stands in a lowered function; false: the call is none,
+ * or is not of constant extents. In im2col mode the box is box[0] pixels of box[rank - 1] channels, sides between are 1. */
 struct tir_box {
   tir_expr to, barrier, from; /* pointers */
   int64_t stride;
   uint32_t rank;
   int64_t extents[TIR_BOX_MOST_RANK], box[TIR_BOX_MOST_RANK]; /* outermost first */
   tir_expr at[TIR_BOX_MOST_RANK];
+  int64_t blocks; /* bits of ranks in the cluster, where it comes to several; else 0 */
   bool im2col;
   tir_expr offsets[TIR_PIXELS_MOST_RANK]; /* of a window's tap */
   struct tir_pixels pixels;

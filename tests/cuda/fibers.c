@@ -13,7 +13,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { WARP = 32, MOST_THREADS = 1024, STACK = 256 << 10, GUARD = 64 << 10, SHARED = 232448, PAST_SHARED = 256 };
+enum {
+  WARP = 32,
+  MOST_THREADS = FIBERS_MOST_THREADS,
+  STACK = 256 << 10,
+  GUARD = 64 << 10,
+  SHARED = 232448,
+  PAST_SHARED = 256
+};
 
 struct copy {
   void *to;
@@ -21,10 +28,11 @@ struct copy {
   uint32_t bytes, width, group;
 };
 
-enum state { READY, AT_BARRIER, AT_NAMED, AT_SHUFFLE, AT_PHASE, ENDED };
+enum state { READY, AT_BARRIER, AT_CLUSTER, AT_NAMED, AT_SHUFFLE, AT_PHASE, ENDED };
 struct fiber {
   struct context context;
   char *stack;
+  struct block *block;
   struct fibers_index at;
   enum state state;
   int line; /* where it waits */
@@ -45,11 +53,19 @@ struct fibers_index threadIdx, blockIdx;
 __thread unsigned char ms_shared[SHARED + PAST_SHARED] __attribute__((aligned(TIR_PANEL_ALIGNMENT)));
 
 static struct fiber fibers[MOST_THREADS], *running;
-static unsigned thread_count;
+
+/* The blocks of a cluster, which run side by side. Shared memory lies at the same addresses in each: one block's is there
+ * at a time, the others' are kept aside. */
+static struct block {
+  struct fibers_index at;
+  struct fiber *fibers;
+  unsigned char *dynamic, *statics;
+  bool proxies_see; /* at its last barrier all had fenced */
+} blocks[TIR_CLUSTER_MOST], *present;
+static unsigned block_count, thread_count; /* of the cluster; of a block */
 static struct context scheduler;
 static const struct fibers_launch *launched;
 static uint64_t order_seed, random_state;
-static bool proxies_see;   /* at the last barrier all had fenced */
 static const char *window; /* 64 KiB before what a descriptor's address was taken of first; NULL: none was */
 
 void fibers_fail(const char *format, ...) {
@@ -122,7 +138,8 @@ const void *fibers_shared_at(uint32_t address) {
 void fibers_proxy_fence(void) { running->fenced = true; }
 
 void fibers_check_proxies(void) {
-  if (!proxies_see) fibers_fail("a product may not see what threads wrote: not all fenced their proxies and met");
+  if (!running->block->proxies_see)
+    fibers_fail("a product may not see what threads wrote: not all fenced their proxies and met");
 }
 
 /* ---- Order ---- */
@@ -151,20 +168,43 @@ static void begin(void) {
   abort();
 }
 
-static void start(struct fiber *f, struct fibers_index at) {
+static void start(struct block *b, struct fiber *f, struct fibers_index at) {
   if (!f->stack) {
     f->stack = mmap(NULL, GUARD + STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (f->stack == MAP_FAILED || mprotect(f->stack, GUARD, PROT_NONE)) fibers_fail("no memory for a thread's stack");
   }
   context_make(&f->context, f->stack + GUARD, STACK, begin);
-  f->at = at, f->state = READY;
+  f->block = b, f->at = at, f->state = READY;
   f->copy_count = f->groups = 0;
   f->fenced = f->makes = false;
   f->registers = 0;
 }
 
+/* The memory that the library shares statically. */
+static struct {
+  void *at;
+  size_t bytes;
+} statics;
+
+static unsigned char *aside(unsigned char **kept, size_t bytes) {
+  if (!*kept && bytes && !(*kept = malloc(bytes))) fibers_fail("no memory for what a block shares");
+  return *kept;
+}
+
+/* The block's shared memory is there. */
+static void enter(struct block *b) {
+  if (b == present) return;
+  const size_t bytes = launched->dynamic_bytes + PAST_SHARED;
+  memcpy(aside(&present->dynamic, sizeof ms_shared), ms_shared, bytes);
+  memcpy(ms_shared, aside(&b->dynamic, sizeof ms_shared), bytes);
+  if (statics.bytes) memcpy(present->statics, statics.at, statics.bytes);
+  if (statics.bytes) memcpy(statics.at, b->statics, statics.bytes);
+  present = b;
+}
+
 static void resume(struct fiber *f) {
-  running = f, threadIdx = f->at;
+  enter(f->block);
+  running = f, threadIdx = f->at, blockIdx = f->block->at;
   context_switch(&scheduler, &f->context);
 }
 
@@ -177,6 +217,7 @@ static void wait_at(enum state state, int line) {
 unsigned fibers_thread(void) { return (unsigned)(running - fibers); }
 
 void fibers_barrier(int line) { wait_at(AT_BARRIER, line); }
+void fibers_cluster_barrier(void) { wait_at(AT_CLUSTER, 0); }
 
 void fibers_named_barrier(uint32_t number, uint32_t threads) {
   if (number >= TIR_NAMED_BARRIERS || !threads || threads % WARP || threads > thread_count)
@@ -193,7 +234,7 @@ void fibers_set_registers(int count, int more) {
   running->registers = count;
 }
 
-static void check_registers(void) {
+static void check_registers(const struct fiber *fibers) {
   long sum = 0, each = (long)tir_registers_each(thread_count);
   for (unsigned i = 0; i < thread_count; i++) {
     if (fibers[i].registers != fibers[i - i % TIR_GROUP].registers)
@@ -247,17 +288,18 @@ void fibers_wait(int left) {
 
 /* ---- Barriers in shared memory, and TMA copies ---- */
 
-enum { MOST_MBARRIERS = 64, MOST_RANK = 5, PIECE = 16, MAP_MARK = 0x70616d74 };
+enum { MOST_MBARRIERS = 64 * TIR_CLUSTER_MOST, MOST_RANK = 5, PIECE = 16, MAP_MARK = 0x70616d74 };
 static struct mbarrier {
+  const struct block *block;
   const void *at;
   uint32_t count, pending, phase;
   int64_t bytes;
 } mbarriers[MOST_MBARRIERS];
 static unsigned mbarrier_count;
 
-static struct mbarrier *mbarrier_at(const void *at) {
+static struct mbarrier *mbarrier_at(const struct block *block, const void *at) {
   for (unsigned i = 0; i < mbarrier_count; i++)
-    if (mbarriers[i].at == at) return &mbarriers[i];
+    if (mbarriers[i].at == at && mbarriers[i].block == block) return &mbarriers[i];
   fibers_fail("a barrier in shared memory is used that was not initialized");
 }
 
@@ -269,21 +311,40 @@ static void end_phase(struct mbarrier *b) {
 void fibers_mbarrier_init(const void *at, uint32_t count) {
   if (mbarrier_count == MOST_MBARRIERS || (uintptr_t)at % 8) fibers_fail("a barrier is misaligned, or one too many");
   for (unsigned i = 0; i < mbarrier_count; i++)
-    if (mbarriers[i].at == at) fibers_fail("a barrier in shared memory is initialized twice");
-  mbarriers[mbarrier_count++] = (struct mbarrier){at, count, count, 0, 0};
+    if (mbarriers[i].at == at && mbarriers[i].block == running->block)
+      fibers_fail("a barrier in shared memory is initialized twice");
+  mbarriers[mbarrier_count++] = (struct mbarrier){running->block, at, count, count, 0, 0};
   running->makes = true;
 }
 
 void fibers_mbarrier_fence(void) { running->makes = false; }
 
-void fibers_mbarrier_expect(const void *at, uint32_t bytes) {
-  struct mbarrier *b = mbarrier_at(at);
+static void arrive_at(struct mbarrier *b, uint32_t bytes) {
   if (!b->pending) fibers_fail("more threads arrive than the phase of a barrier counts");
   b->pending--, b->bytes += bytes;
   end_phase(b);
 }
 
-static bool is_phase_over(const struct fiber *f) { return (mbarrier_at(f->phase_of)->phase & 1) != (f->parity & 1); }
+void fibers_mbarrier_expect(const void *at, uint32_t bytes) { arrive_at(mbarrier_at(running->block, at), bytes); }
+
+static unsigned count_state(const struct block *b, enum state state) {
+  unsigned count = 0;
+  for (unsigned i = 0; i < thread_count; i++) count += b->fibers[i].state == state;
+  return count;
+}
+
+/* The block of this rank in the cluster. */
+static struct block *block_at(uint32_t rank) {
+  if (rank >= block_count) fibers_fail("a cluster of %u blocks has no block %u", block_count, rank);
+  if (count_state(&blocks[rank], ENDED) == thread_count) fibers_fail("block %u of the cluster has ended", rank);
+  return &blocks[rank];
+}
+
+void fibers_mbarrier_arrive_at(const void *at, uint32_t rank) { arrive_at(mbarrier_at(block_at(rank), at), 0); }
+
+static bool is_phase_over(const struct fiber *f) {
+  return (mbarrier_at(f->block, f->phase_of)->phase & 1) != (f->parity & 1);
+}
 
 void fibers_mbarrier_wait(const void *at, uint32_t parity) {
   struct fiber *f = running;
@@ -360,6 +421,7 @@ int cuTensorMapEncodeIm2col(void *map, int type, uint32_t rank, void *at, const 
 
 static struct box {
   struct map map;
+  struct block *block;
   void *to;
   struct mbarrier *arrived;
   int32_t at[MOST_RANK];
@@ -424,13 +486,31 @@ static void bring_piece(char *to, const char *from, uint32_t bytes) {
 static void arrive(const struct box *b) {
   uint32_t bytes = b->map.element;
   for (uint32_t d = 0; d < b->map.rank; d++) bytes *= b->map.box[d];
+  enter(b->block);
   for_each_piece(b, bring_piece);
   b->arrived->bytes -= bytes;
 }
 
+/* Arrives at once with threads backwards. */
+static void begin_box(const struct box *b) {
+  if (order_seed == 1) {
+    arrive(b);
+    end_phase(b->arrived);
+    return;
+  }
+  if (box_count == box_room) {
+    box_room = 2 * box_room + 16;
+    boxes = realloc(boxes, box_room * sizeof *boxes);
+    if (!boxes) fibers_fail("no memory for %u copies", box_room);
+  }
+  boxes[box_count++] = *b;
+  enter(b->block);
+  for_each_piece(b, poison_piece);
+}
+
 void fibers_tensor_copy(void *to, const void *map, const void *arrived, const int32_t *at, const uint16_t *offsets,
-                        uint32_t rank) {
-  struct box b = {.to = to, .arrived = mbarrier_at(arrived)};
+                        uint32_t rank, uint32_t to_blocks) {
+  struct box b = {.to = to};
   memcpy(&b.map, map, sizeof b.map);
   memcpy(b.at, at, rank * sizeof *at);
   if (b.map.mark != MAP_MARK || b.map.rank != rank) fibers_fail("a copy of a box has no map of its dimensions");
@@ -444,30 +524,30 @@ void fibers_tensor_copy(void *to, const void *map, const void *arrived, const in
   if ((uintptr_t)to % (b.map.swizzle ? 8 * b.map.swizzle : 128))
     fibers_fail("a TMA copy is to an address where no swizzled tile begins");
   if (running->makes) fibers_fail("a TMA copy begins before its barrier is fenced");
-  if (order_seed == 1) { /* at once */
-    arrive(&b);
-    end_phase(b.arrived);
-    return;
+  if (!to_blocks) to_blocks = 1u << (running->block - blocks);
+  for (uint32_t other = 0; to_blocks >> other; other++) {
+    if (!(to_blocks >> other & 1)) continue;
+    b.block = block_at(other), b.arrived = mbarrier_at(b.block, arrived);
+    begin_box(&b);
   }
-  if (box_count == box_room) {
-    box_room = 2 * box_room + 16;
-    boxes = realloc(boxes, box_room * sizeof *boxes);
-    if (!boxes) fibers_fail("no memory for %u copies", box_room);
-  }
-  boxes[box_count++] = b;
-  for_each_piece(&b, poison_piece);
+  enter(running->block);
 }
 
-/* Those who wait for phases look again; where none can go on, what is on its way arrives. */
-static bool end_phases(void) {
-  bool any = false, waits = false;
+/* Those of a block who wait for phases look again. */
+static bool end_phases(const struct block *b) {
+  bool any = false;
   for (unsigned i = 0; i < thread_count; i++) {
-    if (fibers[i].state != AT_PHASE) continue;
-    waits = true;
-    if (is_phase_over(&fibers[i])) fibers[i].state = READY, any = true;
+    struct fiber *f = &b->fibers[i];
+    if (f->state == AT_PHASE && is_phase_over(f)) f->state = READY, any = true;
   }
-  if (any || !waits) return any;
-  if (!box_count) return false;
+  return any;
+}
+
+/* Where none can go on who waits for a phase, what is on its way arrives. */
+static bool deliver(void) {
+  bool waits = false;
+  for (unsigned b = 0; b < block_count; b++) waits |= count_state(&blocks[b], AT_PHASE) > 0;
+  if (!waits || !box_count) return false;
   for (unsigned i = 0; i < box_count; i++) arrive(&boxes[i]);
   box_count = 0;
   for (unsigned i = 0; i < mbarrier_count; i++) end_phase(&mbarriers[i]);
@@ -506,7 +586,8 @@ static bool exchange(struct fiber *warp, unsigned lanes) {
 }
 
 /* Those who wait at a barrier with a number go on, if they are as many as it says. */
-static bool meet_named(void) {
+static bool meet_named(struct block *b) {
+  struct fiber *fibers = b->fibers;
   for (unsigned first = 0; first < thread_count; first++) {
     if (fibers[first].state != AT_NAMED) continue;
     uint32_t number = fibers[first].number, come = 0;
@@ -516,74 +597,96 @@ static bool meet_named(void) {
       come++;
     }
     if (come != fibers[first].comes) continue;
-    proxies_see = true;
+    b->proxies_see = true;
     for (unsigned i = first; i < thread_count; i++) {
       if (fibers[i].state != AT_NAMED || fibers[i].number != number) continue;
       fibers[i].state = READY;
-      proxies_see &= fibers[i].fenced, fibers[i].fenced = false;
+      b->proxies_see &= fibers[i].fenced, fibers[i].fenced = false;
     }
     return true;
   }
   return false;
 }
 
-static unsigned count_state(enum state state) {
-  unsigned count = 0;
-  for (unsigned i = 0; i < thread_count; i++) count += fibers[i].state == state;
-  return count;
-}
-
-/* Nobody can run, or only who is held back: some who wait go on, those of shuffles and phases. */
-static bool go_on(void) {
+/* None of the block can run, or only who is held back: some who wait go on, those of shuffles and phases. */
+static bool go_on(struct block *b) {
   bool any = false;
   for (unsigned w = 0; w < thread_count; w += WARP)
-    any |= exchange(&fibers[w], thread_count - w < WARP ? thread_count - w : WARP);
-  any |= meet_named();
-  return any || end_phases();
+    any |= exchange(&b->fibers[w], thread_count - w < WARP ? thread_count - w : WARP);
+  any |= meet_named(b);
+  return any || end_phases(b);
 }
 
-/* Nobody can run, and nobody goes on by himself: all meet, or the kernel is at fault. */
-static void meet(void) {
-  if (count_state(AT_NAMED)) fibers_fail("threads wait at a barrier with a number that not all come to");
-  if (count_state(AT_PHASE)) fibers_fail("threads wait for the phase of a barrier in shared memory that does not end");
-  unsigned at_barrier = count_state(AT_BARRIER);
+/* What its threads wait for that are not at a barrier of all does not come. */
+static void check_waits(const struct block *b) {
+  if (count_state(b, AT_NAMED)) fibers_fail("threads wait at a barrier with a number that not all come to");
+  if (count_state(b, AT_PHASE))
+    fibers_fail("threads wait for the phase of a barrier in shared memory that does not end");
   for (unsigned i = 0; i < thread_count; i++)
-    if (fibers[i].state == AT_SHUFFLE)
-      fibers_fail("line %d: not all whom a shuffle's mask names come to it", fibers[i].line);
+    if (b->fibers[i].state == AT_SHUFFLE)
+      fibers_fail("line %d: not all whom a shuffle's mask names come to it", b->fibers[i].line);
+  unsigned at_barrier = count_state(b, AT_BARRIER);
+  for (unsigned i = 0; i < thread_count; i++)
+    if (b->fibers[i].state == AT_BARRIER && at_barrier < thread_count)
+      fibers_fail("line %d: %u of the block's %u threads come to a barrier", b->fibers[i].line, at_barrier,
+                  thread_count);
+}
+
+/* All of the block wait at a barrier of theirs, or of the cluster, and go on. */
+static void leave_barrier(struct block *b) {
+  b->proxies_see = true;
   for (unsigned i = 0; i < thread_count; i++) {
-    if (fibers[i].state != AT_BARRIER) continue;
-    if (at_barrier < thread_count)
-      fibers_fail("line %d: %u of the block's %u threads come to a barrier", fibers[i].line, at_barrier, thread_count);
-    if (fibers[i].line != fibers[0].line)
-      fibers_fail("lines %d and %d: a block's threads wait at two barriers", fibers[0].line, fibers[i].line);
-    fibers[i].state = READY;
-    if (fibers[i].makes) fibers_fail("barriers in shared memory are not fenced before threads synchronize");
+    struct fiber *f = &b->fibers[i];
+    if (f->line != b->fibers[0].line)
+      fibers_fail("lines %d and %d: a block's threads wait at two barriers", b->fibers[0].line, f->line);
+    if (f->makes) fibers_fail("barriers in shared memory are not fenced before threads synchronize");
+    b->proxies_see &= f->fenced, f->fenced = false;
+    f->state = READY;
   }
-  proxies_see = true;
-  for (unsigned i = 0; i < thread_count; i++) proxies_see &= fibers[i].fenced, fibers[i].fenced = false;
+}
+
+/* Nobody can run, and nobody goes on by himself: all of a block meet, or all of the cluster, or the kernel is at
+ * fault. */
+static void meet(void) {
+  bool any = false, all = true;
+  for (unsigned b = 0; b < block_count; b++) {
+    bool meets = count_state(&blocks[b], AT_BARRIER) == thread_count;
+    all &= count_state(&blocks[b], AT_CLUSTER) == thread_count;
+    if (meets) leave_barrier(&blocks[b]);
+    any |= meets;
+  }
+  for (unsigned b = 0; b < block_count && all; b++) leave_barrier(&blocks[b]);
+  for (unsigned b = 0; b < block_count && !any && !all; b++) check_waits(&blocks[b]);
+  if (!any && !all) fibers_fail("not all of a cluster's threads come to its barrier");
 }
 
 /* ---- Shared memory: of no value when a block begins ---- */
 
-static int poison_library(struct dl_phdr_info *info, size_t size, void *data) {
+static int find_library(struct dl_phdr_info *info, size_t size, void *data) {
   const char *variable = data, *memory = info->dlpi_tls_data;
   (void)size;
   for (int i = 0; memory && i < info->dlpi_phnum; i++) {
     const ElfW(Phdr) *p = &info->dlpi_phdr[i];
     if (p->p_type != PT_TLS || variable < memory || variable >= memory + p->p_memsz) continue;
-    memset(info->dlpi_tls_data, POISON, p->p_memsz);
+    statics.at = info->dlpi_tls_data, statics.bytes = p->p_memsz;
     return 1;
   }
   return 0;
 }
 
-static void poison_shared(void) {
-  if (!dl_iterate_phdr(poison_library, (void *)(uintptr_t)launched->shared))
+static void find_shared(void) {
+  if (!dl_iterate_phdr(find_library, (void *)(uintptr_t)launched->shared))
     fibers_fail("where the library's shared memory lies is not known");
+}
+
+static void poison_shared(struct block *b) {
+  enter(b);
+  memset(statics.at, POISON, statics.bytes);
   memset(ms_shared, POISON, sizeof ms_shared);
 }
 
-static void check_dynamic(void) {
+static void check_dynamic(struct block *b) {
+  enter(b);
   for (size_t i = 0; i < PAST_SHARED; i++)
     if (ms_shared[launched->dynamic_bytes + i] != POISON)
       fibers_fail("shared memory is written past the %zu bytes that the launch asks for", launched->dynamic_bytes);
@@ -591,56 +694,97 @@ static void check_dynamic(void) {
 
 /* ---- Blocks ---- */
 
-/* The threads from *first on that others run ahead of; their number. */
-static unsigned draw_slow(unsigned *first) {
+/* The threads from *first on that others run ahead of, of one block; their number. */
+static unsigned draw_slow(unsigned *first, struct block **of) {
   unsigned size = order_seed == 2 ? TIR_GROUP : WARP, parts = thread_count / size;
   *first = order_seed == 2 && parts ? (parts - 1) * size : 0;
+  *of = &blocks[block_count - 1];
   if (order_seed < 2 || parts < 2) return 0;
   if (order_seed > 2) *first = (unsigned)draw(parts) * size;
+  if (block_count > 1) *of = &blocks[draw(block_count)];
   return size;
 }
 
 /* False: nobody of them is ready. */
-static bool run_ready(const unsigned *order, unsigned first, unsigned count) {
+static bool run_ready(struct block *b, unsigned first, unsigned count) {
   bool any = false;
+  unsigned order[MOST_THREADS];
+  make_order(order, thread_count);
   for (unsigned i = 0; i < thread_count; i++) {
-    struct fiber *f = &fibers[order[i]];
+    struct fiber *f = &b->fibers[order[i]];
     if (f->state != READY || order[i] - first < count) continue;
     resume(f), any = true;
   }
   return any;
 }
 
-static void run_block(struct fibers_index at) {
-  const struct fibers_index *block = &launched->block;
-  unsigned order[MOST_THREADS];
-  blockIdx = at;
-  window = NULL, proxies_see = false;
-  mbarrier_count = box_count = 0;
-  poison_shared();
-  for (unsigned i = 0; i < thread_count; i++)
-    start(&fibers[i], (struct fibers_index){i % block->x, i / block->x % block->y, i / block->x / block->y});
-  unsigned first, slow = draw_slow(&first);
-  while (count_state(ENDED) < thread_count) {
-    make_order(order, thread_count);
-    if (run_ready(order, first, slow) || go_on() || run_ready(order, 0, 0)) continue;
-    meet();
-  }
-  check_registers();
-  if (box_count) fibers_fail("a block ends before TMA copies have arrived");
-  check_dynamic();
+static bool have_ended(void) {
+  unsigned ended = 0;
+  for (unsigned b = 0; b < block_count; b++) ended += count_state(&blocks[b], ENDED);
+  return ended == thread_count * block_count;
 }
 
-void fibers_launch(const struct fibers_launch *launch) {
+/* A block runs on until it waits for others of its cluster, or for copies. */
+static void run_blocks(void) {
+  struct block *of;
+  unsigned turns[TIR_CLUSTER_MOST], first, slow = draw_slow(&first, &of);
+  while (!have_ended()) {
+    bool any = false;
+    make_order(turns, block_count);
+    for (unsigned i = 0; i < block_count; i++) {
+      struct block *b = &blocks[turns[i]];
+      while (run_ready(b, first, b == of ? slow : 0) || go_on(b)) any = true;
+    }
+    any = any || deliver();
+    if (!any && slow) any = run_ready(of, 0, 0);
+    if (!any) meet();
+  }
+}
+
+/* The blocks from this one on, neighbours along x. */
+static void run_cluster(struct fibers_index at) {
+  const struct fibers_index *shape = &launched->block;
+  unsigned room = (thread_count + TIR_GROUP - 1) / TIR_GROUP * TIR_GROUP;
+  window = NULL;
+  mbarrier_count = box_count = 0;
+  for (unsigned b = 0; b < block_count; b++) {
+    struct block *block = &blocks[b];
+    block->at = (struct fibers_index){at.x + b, at.y, at.z};
+    block->fibers = &fibers[b * room], block->proxies_see = false;
+    poison_shared(block);
+    for (unsigned i = 0; i < thread_count; i++)
+      start(block, &block->fibers[i],
+            (struct fibers_index){i % shape->x, i / shape->x % shape->y, i / shape->x / shape->y});
+  }
+  run_blocks();
+  if (box_count) fibers_fail("a block ends before TMA copies have arrived");
+  for (unsigned b = 0; b < block_count; b++) check_registers(blocks[b].fibers), check_dynamic(&blocks[b]);
+}
+
+int fibers_launch(const struct fibers_launch *launch) {
+  enum { INVALID_CLUSTER_SIZE = 912, MOST_BLOCK_THREADS = 1024 };
   const struct fibers_index *grid = &launch->grid, *block = &launch->block;
   launched = launch;
-  thread_count = block->x * block->y * block->z;
-  if (!thread_count || thread_count > MOST_THREADS) fibers_fail("a block of %u threads is launched", thread_count);
+  thread_count = block->x * block->y * block->z, block_count = launch->cluster;
+  present = blocks;
+  if (!thread_count || thread_count > MOST_BLOCK_THREADS)
+    fibers_fail("a block of %u threads is launched", thread_count);
   if (launch->dynamic_bytes > SHARED) fibers_fail("%zu bytes of shared memory are asked for", launch->dynamic_bytes);
-  unsigned blocks = grid->x * grid->y * grid->z, *order = calloc(blocks, sizeof *order);
-  if (!order) fibers_fail("%u blocks are launched", blocks);
-  make_order(order, blocks);
-  for (unsigned i = 0; i < blocks; i++)
-    run_block((struct fibers_index){order[i] % grid->x, order[i] / grid->x % grid->y, order[i] / grid->x / grid->y});
+  if (!block_count || grid->x % block_count || block_count > TIR_CLUSTER_MOST) return INVALID_CLUSTER_SIZE;
+  if (block_count * thread_count > MOST_THREADS) fibers_fail("a cluster of %u blocks", block_count);
+  find_shared();
+  for (unsigned b = 0; block_count > 1 && b < block_count; b++) {
+    free(blocks[b].statics);
+    blocks[b].statics = NULL;
+    aside(&blocks[b].statics, statics.bytes);
+  }
+  unsigned wide = grid->x / block_count, clusters = wide * grid->y * grid->z;
+  unsigned *order = calloc(clusters, sizeof *order);
+  if (!order) fibers_fail("%u blocks are launched", clusters);
+  make_order(order, clusters);
+  for (unsigned i = 0; i < clusters; i++)
+    run_cluster(
+        (struct fibers_index){order[i] % wide * block_count, order[i] / wide % grid->y, order[i] / wide / grid->y});
   free(order);
+  return 0;
 }

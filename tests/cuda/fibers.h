@@ -1,6 +1,6 @@
-/* A GPU's threads on a CPU: each is a fiber, which runs until it waits for others. Blocks run one after the other,
- * their threads and themselves in an order that a seed decides. What a kernel does wrong with barriers and shuffles
- * ends the process, with a message. */
+/* A GPU's threads on a CPU: each is a fiber, which runs until it waits for others. Blocks, or clusters of them, run one
+ * after the other, their threads and themselves in an order that a seed decides. What a kernel does wrong with barriers
+ * and shuffles ends the process, with a message. */
 #ifndef TEST_FIBERS_H
 #define TEST_FIBERS_H
 
@@ -22,17 +22,19 @@ void fibers_set_order(uint64_t seed);
 
 struct fibers_launch {
   struct fibers_index grid, block;
+  unsigned cluster;     /* blocks of a cluster, neighbours along x */
   size_t dynamic_bytes; /* of shared memory, at ms_shared */
   const void *shared;   /* a variable of the library's thread-local memory, which holds what it shares statically */
   void (*thread)(void *data); /* what each thread does */
   void *data;
 };
-void fibers_launch(const struct fibers_launch *launch);
+int fibers_launch(const struct fibers_launch *launch); /* as CUDA's driver: 0, or why it is none */
 
 /* What a thread calls; line: of the source, or one number a kind of call. */
-enum { FIBERS_MOST_THREADS = 1024 };
-unsigned fibers_thread(void); /* its number in the block */
+enum { FIBERS_MOST_THREADS = 4096 }; /* of a cluster */
+unsigned fibers_thread(void); /* its number in the cluster, where a block's first is a multiple of a warp group */
 void fibers_barrier(int line);
+void fibers_cluster_barrier(void);
 /* The value of the lane whose number differs in the bits of `distance`, as __shfl_xor_sync gives it. */
 uint64_t fibers_shuffle(uint32_t mask, uint64_t value, int distance, int width, int line);
 /* Asynchronous copies (cp.async) arrive when their thread waits for their group, and no sooner; until then their
@@ -64,14 +66,16 @@ struct fibers_place fibers_wgmma_place(int thread, int element); /* tir_wgmma_pl
 void fibers_mbarrier_init(const void *at, uint32_t count);
 void fibers_mbarrier_fence(void);
 void fibers_mbarrier_expect(const void *at, uint32_t bytes);
+void fibers_mbarrier_arrive_at(const void *at, uint32_t rank); /* there in another block of the cluster */
 void fibers_mbarrier_wait(const void *at, uint32_t parity);
 /* Where so many threads, of whole warps, meet; the block's other threads have no part in it. */
 void fibers_named_barrier(uint32_t number, uint32_t threads);
 /* Of all of a block's threads there are as many registers as they begin with. */
 void fibers_set_registers(int count, int more);
-/* Of a map that cuTensorMapEncodeTiled made, or with offsets, cuTensorMapEncodeIm2col; coordinates innermost first. */
+/* Of a map that cuTensorMapEncodeTiled made, or with offsets, cuTensorMapEncodeIm2col; coordinates innermost first.
+ * blocks: bits of ranks in the cluster; 0: the thread's own. */
 void fibers_tensor_copy(void *to, const void *map, const void *arrived, const int32_t *at, const uint16_t *offsets,
-                        uint32_t rank);
+                        uint32_t rank, uint32_t blocks);
 
 /* Addresses of shared memory, of 18 bits, as descriptors have them, and back; the last ten are those of the pointer. */
 uint32_t fibers_shared_address(const void *at);

@@ -11,8 +11,10 @@
 #define __device__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
-#define __align__(bytes) __attribute__((aligned(bytes)))
-#define __shared__       thread_local /* one a block: its fibers are of one thread */
+/* Kernels of clusters stand in a section of their own, by which they are known. */
+#define __cluster_dims__(x, y, z) __attribute__((section("shim_clusters_" #x)))
+#define __align__(bytes)          __attribute__((aligned(bytes)))
+#define __shared__                thread_local /* one a block: its fibers are of one thread */
 
 extern thread_local unsigned char ms_shared[];
 
@@ -111,7 +113,8 @@ struct dim3 {
 typedef void *cudaStream_t;
 enum { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 template <class F> static int cudaFuncSetAttribute(F *, int, int) { return 0; }
-[[maybe_unused]] static int cudaGetLastError() { return 0; }
+static int shim_error;
+[[maybe_unused]] static int cudaGetLastError() { return shim_error; }
 
 template <class... P> struct shim_call {
   void (*kernel)(P...);
@@ -127,13 +130,28 @@ template <class... P> static void shim_thread(void *data) {
 
 static thread_local char shim_own; /* names the memory that is thread-local here */
 
+#define SHIM_CLUSTERS(blocks)                                                                                          \
+  extern "C" char __start_shim_clusters_##blocks[] __attribute__((weak, visibility("hidden")));                        \
+  extern "C" char __stop_shim_clusters_##blocks[] __attribute__((weak, visibility("hidden")));
+#define SHIM_IS_IN(at, blocks) (at >= __start_shim_clusters_##blocks && at < __stop_shim_clusters_##blocks)
+SHIM_CLUSTERS(2)
+SHIM_CLUSTERS(4)
+SHIM_CLUSTERS(8)
+static inline unsigned shim_cluster_of(const char *kernel) {
+  return SHIM_IS_IN(kernel, 2) ? 2 : SHIM_IS_IN(kernel, 4) ? 4 : SHIM_IS_IN(kernel, 8) ? 8 : 1;
+}
+
 template <class... P>
 static int cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void **args, size_t bytes, cudaStream_t) {
   shim_call<P...> call = {kernel, args};
-  struct fibers_launch launch = {
-      {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, bytes, &shim_own, shim_thread<P...>, &call};
-  fibers_launch(&launch);
-  return 0;
+  struct fibers_launch launch = {{grid.x, grid.y, grid.z},
+                                 {block.x, block.y, block.z},
+                                 shim_cluster_of((const char *)kernel),
+                                 bytes,
+                                 &shim_own,
+                                 shim_thread<P...>,
+                                 &call};
+  return shim_error = fibers_launch(&launch);
 }
 
 /* ---- What NVRTC does not know, and g++ does ---- */

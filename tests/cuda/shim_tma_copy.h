@@ -11,6 +11,10 @@ struct ms_tensor_map;
   fibers_mbarrier_expect(fibers_shared_at(at), bytes);
 }
 [[maybe_unused]] static void ms_mbarrier_arrive(uint32_t at) { fibers_mbarrier_expect(fibers_shared_at(at), 0); }
+[[maybe_unused]] static void ms_mbarrier_arrive_at(uint32_t at, uint32_t block) {
+  fibers_mbarrier_arrive_at(fibers_shared_at(at), block);
+}
+[[maybe_unused]] static void ms_cluster_barrier() { fibers_cluster_barrier(); }
 [[maybe_unused]] static void ms_mbarrier_wait(uint32_t at, uint32_t parity) {
   fibers_mbarrier_wait(fibers_shared_at(at), parity);
 }
@@ -32,12 +36,26 @@ template <int count> [[maybe_unused]] static void ms_fewer_registers() { fibers_
                                                         At... at) {                                                    \
     const int32_t coordinates[] = {(int32_t)at...};                                                                    \
     static_assert(sizeof...(at) == rank, "one coordinate a dimension");                                                \
-    fibers_tensor_copy((void *)fibers_shared_at(to), map, fibers_shared_at(arrived), coordinates, nullptr, rank);      \
+    fibers_tensor_copy((void *)fibers_shared_at(to), map, fibers_shared_at(arrived), coordinates, nullptr, rank, 0);   \
   }
 SHIM_TENSOR_COPY(2)
 SHIM_TENSOR_COPY(3)
 SHIM_TENSOR_COPY(4)
 SHIM_TENSOR_COPY(5)
+
+#define SHIM_MULTICAST_COPY(rank)                                                                                      \
+  template <class... At>                                                                                               \
+  [[maybe_unused]] static void ms_multicast_copy_##rank##d(uint32_t to, const ms_tensor_map *map, uint32_t arrived,    \
+                                                           At... at) {                                                 \
+    const int32_t given[] = {(int32_t)at...}; /* the blocks last */                                                    \
+    static_assert(sizeof...(at) == rank + 1, "one coordinate a dimension, and the blocks");                            \
+    fibers_tensor_copy((void *)fibers_shared_at(to), map, fibers_shared_at(arrived), given, nullptr, rank,             \
+                       (uint32_t)given[rank]);                                                                         \
+  }
+SHIM_MULTICAST_COPY(2)
+SHIM_MULTICAST_COPY(3)
+SHIM_MULTICAST_COPY(4)
+SHIM_MULTICAST_COPY(5)
 
 #define SHIM_IM2COL_COPY(rank)                                                                                         \
   template <class... At>                                                                                               \
@@ -47,7 +65,7 @@ SHIM_TENSOR_COPY(5)
     uint16_t offsets[rank - 2];                                                                                        \
     static_assert(sizeof...(at) == 2 * rank - 2, "one coordinate a dimension, and an offset of each between");         \
     for (int d = 0; d < rank - 2; d++) offsets[d] = (uint16_t)given[rank + d];                                         \
-    fibers_tensor_copy((void *)fibers_shared_at(to), map, fibers_shared_at(arrived), given, offsets, rank);            \
+    fibers_tensor_copy((void *)fibers_shared_at(to), map, fibers_shared_at(arrived), given, offsets, rank, 0);         \
   }
 SHIM_IM2COL_COPY(3)
 SHIM_IM2COL_COPY(4)

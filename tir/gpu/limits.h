@@ -8,7 +8,8 @@ enum {
   TIR_GROUP = 128, /* threads of a warp group, which begins at a multiple of as many */
   TIR_BLOCK_THREADS = 1024,
   TIR_BLOCK_THREADS_Z = 64, /* along z; along x and y as many as in all */
-  TIR_GRID_SIDE = 65535     /* blocks along y or z; along x INT32_MAX */
+  TIR_GRID_SIDE = 65535,    /* blocks along y or z; along x INT32_MAX */
+  TIR_CLUSTER_MOST = 8      /* blocks of a cluster that every device with clusters launches */
 };
 
 /* ---- Registers ---- */

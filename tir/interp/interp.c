@@ -112,7 +112,7 @@ static bool check_spoiled(struct machine *m) {
 static bool execute(struct machine *m, uint32_t count) {
   const struct program *p = m->program;
   fenv_t environment;
-  m->shared = calloc(p->slots.count + 1, sizeof *m->shared);
+  m->shared = calloc(((size_t)p->slots.count + 1) * TIR_CLUSTER_MOST, sizeof *m->shared);
   m->param_objects = malloc((count + 1) * sizeof *m->param_objects);
   if (!m->shared || !m->param_objects) abort();
   memset(m->param_objects, 0xFF, (count + 1) * sizeof *m->param_objects);
@@ -128,6 +128,7 @@ static bool execute(struct machine *m, uint32_t count) {
   free(m->missing.at);
   free(m->mbarriers.at);
   free(m->boxed.at);
+  free(m->distant.at);
   free(m->clocks.at);
   free(m->readers.at);
   free(m->shared);

@@ -46,7 +46,8 @@ enum op {
   OP_CHECK_DOMAIN, OP_CHECK_EQUAL, OP_CHECK_DIVISIBLE, OP_ASSERT,
   OP_PARAM, OP_ALLOC, OP_MATCH, OP_DECLARE, OP_VIEW_STRIDE, OP_VIEW_OFFSET,
   OP_DATA, OP_ADDRESS, OP_POINTER_ADD, OP_EXTERN,
-  OP_KERNEL, OP_THREAD, OP_COMMIT, OP_WAIT, OP_PHASE, OP_BARRIER, OP_NAMED, OP_WARP, OP_SHUFFLE, OP_ALLREDUCE,
+  OP_KERNEL, OP_THREAD, OP_COMMIT, OP_WAIT, OP_PHASE, OP_BARRIER, OP_CLUSTER, OP_NAMED, OP_WARP, OP_SHUFFLE,
+  OP_ALLREDUCE,
   OP_PARALLEL, OP_ITERATION, OP_JOIN, OP_THREAD_NUMBER
 };
 // clang-format on
@@ -69,7 +70,7 @@ struct site {
   operand offset;                       /* elements, or NO_OPERAND */
   uint32_t param;                       /* OP_PARAM: which argument */
   uint32_t entry, end;              /* OP_KERNEL: after the kernel. OP_ALLREDUCE: the combiner's first instruction */
-  uint32_t count;                   /* OP_ALLREDUCE: values reduced together */
+  uint32_t count;                   /* OP_ALLREDUCE: values reduced together; OP_KERNEL: blocks of a cluster */
   uint8_t share;                    /* OP_ALLOC: enum share */
   uint8_t grain;                    /* OP_ALLOC of a workspace: the size of the smallest elements in it; else 0 */
   bool begins;                      /* OP_DECLARE of an allocation in a workspace: nothing of it is written yet */
@@ -252,6 +253,11 @@ struct reader {
   uint32_t who, time, next;
 };
 
+/* An arrival in another block of the cluster: it must come before that block ends. */
+struct distant {
+  uint32_t who, time, epoch, block;
+};
+
 /* An element that a copy of a box brings: it arrives when all threads wait, and no sooner. */
 struct boxed {
   struct coming element;
@@ -264,6 +270,7 @@ enum thread_status {
   THREAD_DONE,
   THREAD_AT_WARP,
   THREAD_AT_BARRIER,
+  THREAD_AT_CLUSTER,
   THREAD_AT_NAMED,
   THREAD_AT_REDUCE,
   THREAD_AT_PHASE,
@@ -274,8 +281,9 @@ struct thread {
   struct view **views;        /* by slot: what the thread sees */
   struct view **own_views;    /* by slot: views made by this thread, its own to free */
   struct object **own;        /* by slot: memory of this thread alone */
-  uint32_t pc, index;
-  uint32_t number; /* of the thread that runs the iteration of a parallel loop */
+  uint32_t pc, index;         /* index: in the block */
+  uint32_t block, first;      /* the rank of its block in the cluster, and the number there of the block's first */
+  uint32_t number;            /* of the thread that runs the iteration of a parallel loop */
   uint8_t status;
   int64_t at[THREAD_DIMS]; /* coordinates in the kernel */
   INTERP_LIST(struct coming, coming);
@@ -305,7 +313,7 @@ struct machine {
   ms_error *err;
   bool failed;
   struct thread host;
-  struct object **shared; /* by slot: memory of a block of threads or of the grid */
+  struct object **shared; /* by rank in the cluster and slot: memory of a block of threads; of the first: of the grid */
   INTERP_LIST(struct object *, objects);
   uint32_t *param_objects;              /* by parameter: its object, or UINT32_MAX */
   INTERP_LIST(struct missing, missing); /* loads of unwritten elements by the copy that is being made */
@@ -314,13 +322,19 @@ struct machine {
   bool in_kernel;
   int64_t extents[THREAD_DIMS];
   uint32_t epoch, block_epoch, grid_epoch;
-  INTERP_LIST(struct mbarrier, mbarriers); /* of the block */
+  uint32_t cluster;                        /* blocks that run side by side */
+  uint32_t over;                           /* bits of their ranks: all of the block's threads have ended */
+  INTERP_LIST(struct mbarrier, mbarriers); /* of the cluster */
   INTERP_LIST(struct boxed, boxed);        /* that have not arrived */
-  uint32_t block_threads;
+  INTERP_LIST(struct distant, distant);    /* of the cluster */
+  uint32_t block_threads, cluster_threads;
   INTERP_LIST(uint32_t, clocks); /* by barrier: what who arrived knew, in its phase; then, in those that have ended */
   INTERP_LIST(struct reader, readers); /* of the block */
   uint32_t threads; /* of a parallel loop, as the function's workspace is laid out for; 0: it has none */
 };
+
+/* The number of the thread among those of its cluster. */
+static inline uint32_t interp_number_of(const struct thread *t) { return t->first + t->index; }
 
 /* Refuses with the place that `t` is at. Returns false. */
 bool interp_fail(struct machine *m, const struct thread *t, enum ms_code code, const char *format, ...)
@@ -347,8 +361,9 @@ const struct tir_extern *interp_device_call(enum tir_device_call which);
 #undef INTERP_COMPILED
 #undef INTERP_CALLED
 /* What such functions need. */
-struct object *interp_call_object(const struct tir_extern_call *call, uint32_t arg); /* NULL: it is no pointer */
-int64_t interp_call_pointer(const struct tir_extern_call *call, uint32_t arg);       /* as interp_pointer has it */
+struct object *interp_call_object(const struct tir_extern_call *call, uint32_t arg);     /* NULL: it is no pointer */
+int64_t interp_call_pointer(const struct tir_extern_call *call, uint32_t arg);           /* as interp_pointer has it */
+void interp_call_aim(const struct tir_extern_call *call, uint32_t arg, int64_t pointer); /* in place of its own */
 int64_t interp_call_stride(const struct tir_extern_call *call, uint32_t arg); /* from row to row of a matrix; 0: none */
 tir_type interp_call_type(const struct tir_extern_call *call, uint32_t arg);  /* of what it leads to */
 bool interp_call_leads(const struct tir_extern_call *call);                   /* the thread is the first of its warp */
@@ -365,8 +380,8 @@ bool interp_call_release(struct tir_extern_call *call, int64_t left); /* what al
 bool interp_call_whole_groups(const struct tir_extern_call *call);    /* blocks are of whole warp groups */
 /* Whether the phase of this parity of the barrier has ended: *ended; the thread then knows. False: refused. */
 bool interp_is_phase_over(struct machine *m, struct thread *t, int64_t pointer, int64_t parity, bool *ended);
-void interp_begin_block_of_boxes(struct machine *m, struct thread *threads, uint32_t count);
-bool interp_end_block_of_boxes(struct machine *m, const struct thread *t); /* refuses what has not arrived */
+void interp_begin_boxes(struct machine *m, struct thread *threads, uint32_t count);     /* of a cluster */
+bool interp_end_boxes(struct machine *m, const struct thread *threads, uint32_t count); /* or refuses: some are late */
 /* All that is on its way arrives; *any: something did. False: refused. */
 bool interp_deliver_boxes(struct machine *m, struct thread *t, bool *any);
 bool interp_fail_phase(struct machine *m, const struct thread *t); /* it waits for what does not come */
@@ -379,7 +394,7 @@ void interp_order_end(struct machine *m, uint32_t barrier);
 void interp_order_wait(struct machine *m, struct thread *t, uint32_t barrier);
 bool interp_is_at_named(const struct machine *m, const struct thread *t, int64_t number); /* it waits there */
 void interp_order_meet(struct machine *m, struct thread *threads, uint32_t count,
-                       int64_t number); /* at this named barrier */
+                       int64_t number); /* those of a block at this named barrier; -1: all */
 /* The block has the registers that its threads asked for (interp_group.c). False: refused. */
 bool interp_check_registers(struct machine *m, const struct thread *threads, uint32_t count);
 bool interp_knows(const struct thread *t, uint32_t who, uint32_t time); /* what `who` did then is done */

@@ -54,6 +54,13 @@ operand interp_compile_tvm_storage_sync(struct compiler *c, const struct tir_exp
   return interp_int(c, 0);
 }
 
+operand interp_compile_cluster_barrier(struct compiler *c, const struct tir_expr_node *n, int lane) {
+  (void)n, (void)lane;
+  if (!c->in_kernel) return interp_refuse(c, MS_RUN_NEEDS_THREADS, "a barrier stands outside of concurrent threads");
+  interp_emit(c, OP_CLUSTER, 0, 0, 0, 0, 0);
+  return interp_int(c, 0);
+}
+
 /* ---- Values ---- */
 
 /* dp4a(four bytes, four bytes, what they are added to). */

@@ -126,6 +126,10 @@ int64_t interp_call_pointer(const struct tir_extern_call *call, uint32_t arg) {
   return interp_get(call->thread, argument(call, arg).value).i;
 }
 
+void interp_call_aim(const struct tir_extern_call *call, uint32_t arg, int64_t pointer) {
+  call->thread->regs[argument(call, arg).value].i = pointer;
+}
+
 int64_t interp_call_stride(const struct tir_extern_call *call, uint32_t arg) {
   uint32_t slot = argument(call, arg).slot;
   const struct view *view = slot ? call->thread->views[slot - 1] : NULL;

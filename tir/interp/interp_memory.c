@@ -216,7 +216,9 @@ static struct object **object_of(struct machine *m, struct thread *t, const stru
   if (!m->in_kernel || site->share == SHARE_NONE) return &t->own[site->slot];
   if (site->share == SHARE_WARP) return &t->leader->own[site->slot];
   if (site->share == SHARE_WARP_GROUP) return &t->group->own[site->slot];
-  *life = site->share == SHARE_BLOCK ? m->block_epoch : m->grid_epoch;
+  if (site->share == SHARE_BLOCK)
+    return *life = m->block_epoch, &m->shared[t->block * m->program->slots.count + site->slot];
+  *life = m->grid_epoch;
   return &m->shared[site->slot];
 }
 
@@ -301,7 +303,7 @@ bool interp_make_match(struct machine *m, struct thread *t, const struct site *s
 
 /* By what number it is known who touches an element. */
 static uint32_t toucher(const struct thread *t, const struct object *o, int64_t element) {
-  return element < o->pieces ? t->index : t->number;
+  return element < o->pieces ? interp_number_of(t) : t->number;
 }
 
 /* Whether what was done in `epoch` by another thread, at that time of its own, may be at the same time as what t does
@@ -317,9 +319,10 @@ static bool race(struct machine *m, struct thread *t, const struct object *o, co
                  tir_buffer buffer) {
   assert(o->touches);
   bool thread = m->in_kernel || element >= o->pieces;
+  uint32_t number = m->in_kernel ? t->index : toucher(t, o, element);
   return interp_fail(m, t, MS_RUN_RACE, "%s %u %s element %lld of the memory %s%s",
-                     thread ? "thread" : "the iteration of the parallel loop at", toucher(t, o, element), what,
-                     (long long)element, buffer == TIR_NONE ? "that a call was given" : "of ",
+                     thread ? "thread" : "the iteration of the parallel loop at", number, what, (long long)element,
+                     buffer == TIR_NONE ? "that a call was given" : "of ",
                      buffer == TIR_NONE ? "" : buffer_name(m, buffer));
 }
 

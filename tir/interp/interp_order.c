@@ -1,4 +1,5 @@
-/* What happens before what in a block, between two barriers of all its threads: barriers in shared memory say it.
+/* What happens before what in a cluster of blocks, between two barriers of all its threads: barriers in shared memory
+ * say it, and, where there are several blocks, each block's.
  *
  * A thread has a time, which grows where it arrives, and knows of each other thread up to which time all that it did is
  * done: what the barriers whose phases it waited for have gathered of those that arrived. Of an element it is known who
@@ -11,7 +12,7 @@
 #include <string.h>
 
 void interp_order_begin(struct machine *m, struct thread *threads, uint32_t count) {
-  m->block_threads = count;
+  m->cluster_threads = count;
   m->clocks.count = m->readers.count = 0;
   for (uint32_t i = 0; i < count; i++) threads[i].time = 1, threads[i].known.count = 0;
 }
@@ -22,13 +23,13 @@ bool interp_is_at_named(const struct machine *m, const struct thread *t, int64_t
 
 /* What who arrived knew in the phase that has not ended, or in those that have. */
 static uint32_t *clock_of(const struct machine *m, uint32_t barrier, bool ended) {
-  uint64_t first = (2 * (uint64_t)barrier + ended) * m->block_threads;
-  assert(first + m->block_threads <= m->clocks.count);
+  uint64_t first = (2 * (uint64_t)barrier + ended) * m->cluster_threads;
+  assert(first + m->cluster_threads <= m->clocks.count);
   return m->clocks.at + first;
 }
 
 void interp_order_add(struct machine *m) {
-  for (uint32_t i = 0; i < 2 * m->block_threads; i++) INTERP_PUSH(m->clocks, 0);
+  for (uint32_t i = 0; i < 2 * m->cluster_threads; i++) INTERP_PUSH(m->clocks, 0);
 }
 
 static void join(uint32_t *to, const uint32_t *from, uint32_t count) {
@@ -39,32 +40,32 @@ static void join(uint32_t *to, const uint32_t *from, uint32_t count) {
 void interp_order_arrive(struct machine *m, struct thread *t, uint32_t barrier) {
   uint32_t *gathered = clock_of(m, barrier, false);
   join(gathered, t->known.at, t->known.count);
-  gathered[t->index] = t->time++;
+  gathered[interp_number_of(t)] = t->time++;
 }
 
 void interp_order_end(struct machine *m, uint32_t barrier) {
-  memcpy(clock_of(m, barrier, true), clock_of(m, barrier, false), m->block_threads * sizeof *m->clocks.at);
+  memcpy(clock_of(m, barrier, true), clock_of(m, barrier, false), m->cluster_threads * sizeof *m->clocks.at);
 }
 
 void interp_order_wait(struct machine *m, struct thread *t, uint32_t barrier) {
-  while (t->known.count < m->block_threads) INTERP_PUSH(t->known, 0);
-  join(t->known.at, clock_of(m, barrier, true), m->block_threads);
+  while (t->known.count < m->cluster_threads) INTERP_PUSH(t->known, 0);
+  join(t->known.at, clock_of(m, barrier, true), m->cluster_threads);
 }
 
 void interp_order_meet(struct machine *m, struct thread *threads, uint32_t count, int64_t number) {
-  uint32_t *all = calloc(count, sizeof *all);
+  uint32_t *all = calloc(m->cluster_threads, sizeof *all);
   if (!all) abort();
   for (uint32_t i = 0; i < count; i++) {
     struct thread *t = &threads[i];
-    if (!interp_is_at_named(m, t, number)) continue;
+    if (number >= 0 && !interp_is_at_named(m, t, number)) continue;
     join(all, t->known.at, t->known.count);
-    all[t->index] = t->time++;
+    all[interp_number_of(t)] = t->time++;
   }
   for (uint32_t i = 0; i < count; i++) {
     struct thread *t = &threads[i];
-    if (!interp_is_at_named(m, t, number)) continue;
-    while (t->known.count < count) INTERP_PUSH(t->known, 0);
-    join(t->known.at, all, count);
+    if (number >= 0 && !interp_is_at_named(m, t, number)) continue;
+    while (t->known.count < m->cluster_threads) INTERP_PUSH(t->known, 0);
+    join(t->known.at, all, m->cluster_threads);
   }
   free(all);
 }
@@ -89,7 +90,7 @@ void interp_order_read(struct machine *m, const struct thread *t, struct touch *
   bool again = touch->read_epoch == m->epoch;
   if (!again) touch->others = 0;
   bool alone = !again || touch->reader == who || interp_knows(t, touch->reader, touch->read_time);
-  bool ordered = m->in_kernel && m->mbarriers.count;
+  bool ordered = m->in_kernel && (m->mbarriers.count || m->cluster > 1);
   if (!alone && ordered && touch->reader != MANY_THREADS) keep_reader(m, touch);
   touch->reader = alone || ordered ? who : MANY_THREADS;
   touch->read_epoch = m->epoch, touch->read_time = t->time;
@@ -99,7 +100,7 @@ bool interp_is_read_besides(const struct machine *m, const struct thread *t, con
   if (touch->read_epoch != m->epoch) return false;
   for (uint32_t i = touch->others; i; i = m->readers.at[i - 1].next) {
     const struct reader *r = &m->readers.at[i - 1];
-    if (r->who != t->index && !interp_knows(t, r->who, r->time)) return true;
+    if (r->who != interp_number_of(t) && !interp_knows(t, r->who, r->time)) return true;
   }
   return false;
 }

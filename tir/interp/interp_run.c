@@ -501,6 +501,10 @@ enum thread_status interp_execute(struct machine *m, struct thread *t) {
       t->pc = (uint32_t)(in - code);
       t->status = THREAD_AT_BARRIER;
       goto paused;
+    case OP_CLUSTER:
+      t->pc = (uint32_t)(in - code);
+      t->status = THREAD_AT_CLUSTER;
+      goto paused;
     case OP_NAMED:
       t->pc = (uint32_t)(in - code);
       t->status = THREAD_AT_NAMED;

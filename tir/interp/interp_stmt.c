@@ -77,9 +77,11 @@ static const char *thread_of(const struct compiler *c, tir_stmt s, tir_var *var,
   return name;
 }
 
-/* Launches all threads that the statements below `top` bind; a tag bound twice must have one extent. */
+/* Launches all threads that the statements below `top` bind; a tag bound twice must have one extent. Blocks of a
+ * cluster run side by side. */
 static void open_kernel(struct compiler *c, struct frame *f, tir_stmt top) {
   operand extents[THREAD_DIMS];
+  uint32_t cluster = 1;
   for (int d = 0; d < THREAD_DIMS; d++) extents[d] = NO_OPERAND;
   for (tir_stmt s = top; s != TIR_NONE && !c->failed; s = tir_next(c->ir, s, top)) {
     tir_var var;
@@ -88,6 +90,8 @@ static void open_kernel(struct compiler *c, struct frame *f, tir_stmt top) {
     int dim = tag ? interp_thread_dim(tag) : -1;
     if (dim < 0) continue;
     operand at = interp_expr(c, extent, 0);
+    if (tir_is_bound(c->ir, s) && !tir_check_cluster(c->ir, s, MS_RUN_UNSUPPORTED, c->err)) c->failed = true;
+    if (dim == TIR_BLOCK_X && tir_cluster_of(c->ir, s) > 1) cluster = (uint32_t)tir_cluster_of(c->ir, s);
     if (extents[dim] == NO_OPERAND)
       extents[dim] = at;
     else if (extents[dim] != at)
@@ -95,7 +99,7 @@ static void open_kernel(struct compiler *c, struct frame *f, tir_stmt top) {
   }
   for (int d = 0; d < THREAD_DIMS; d++)
     if (extents[d] == NO_OPERAND) extents[d] = interp_int(c, 1);
-  struct site site = {.args = {interp_list(c, extents, THREAD_DIMS), THREAD_DIMS}};
+  struct site site = {.args = {interp_list(c, extents, THREAD_DIMS), THREAD_DIMS}, .count = cluster};
   INTERP_PUSH(c->program->sites, site);
   chain(c, &f->to_end, interp_emit(c, OP_KERNEL, 0, (operand)(c->program->sites.count - 1), 0, 0, 0));
   f->kernel = true;

@@ -1,9 +1,9 @@
-/* Kernels of the reference interpreter: blocks of threads one after another, threads of a block in turns.
+/* Kernels of the reference interpreter: blocks of threads, or clusters of them, one after another, threads in turns.
  *
  * A thread runs until it ends or waits. When all wait at one barrier, or at one cross-thread reduction, they go on; so
  * do those of a warp, where it does something as one. What threads do between two barriers is at the same time: two
  * that touch one element there, one of them writing another value, are a race, whatever order the turns had. Blocks
- * have no order either. */
+ * have no order either, but for those of a cluster, which run side by side. */
 #include "interp.h"
 
 #include <stdlib.h>
@@ -47,13 +47,13 @@ void interp_thread_free(struct machine *m, struct thread *t) {
   memset(t, 0, sizeof *t);
 }
 
-/* Starts a thread where the host is. */
-static void start(struct machine *m, struct thread *t, const struct thread *host, uint32_t index,
+/* Starts a thread where the host is, of the block of this rank. */
+static void start(struct machine *m, struct thread *t, const struct thread *host, uint32_t rank, uint32_t index,
                   const int64_t *block) {
   memcpy(t->regs, host->regs, m->program->registers * sizeof(union value));
   memcpy(t->views, host->views, m->program->slots.count * sizeof *t->views);
   t->pc = host->pc + 1;
-  t->index = index;
+  t->index = index, t->block = rank, t->first = rank * m->block_threads;
   t->leader = t - index % WARP;
   t->group = t - index % TIR_GROUP;
   t->status = THREAD_RUNNING;
@@ -61,6 +61,7 @@ static void start(struct machine *m, struct thread *t, const struct thread *host
   t->held.count = t->product_groups = 0;
   t->registers = 0;
   memcpy(t->at, block, FIRST_THREAD_DIM * sizeof *block);
+  t->at[TIR_BLOCK_X] += rank;
   for (int d = FIRST_THREAD_DIM; d < THREAD_DIMS; d++) {
     t->at[d] = index % m->extents[d];
     index = (uint32_t)(index / m->extents[d]);
@@ -198,11 +199,21 @@ static bool end_phases(struct machine *m, struct thread *threads, uint32_t count
   return delivered || interp_fail_phase(m, waits);
 }
 
-/* Every thread has ended or waits. Lets them go on together, or refuses; *over: all have ended. */
-static bool meet(struct machine *m, struct thread *threads, uint32_t count, bool *over) {
-  *over = true;
-  for (uint32_t i = 0; i < count; i++) *over = *over && threads[i].status == THREAD_DONE;
-  if (*over) return true;
+/* All threads of the block wait at one place where a block synchronizes. */
+static bool are_together(const struct thread *threads, uint32_t count) {
+  bool together = threads[0].status == THREAD_AT_BARRIER || threads[0].status == THREAD_AT_REDUCE;
+  for (uint32_t i = 1; i < count && together; i++)
+    together = threads[i].status == threads[0].status && threads[i].pc == threads[0].pc;
+  return together;
+}
+
+/* Each thread of the block has ended or waits. Lets them go on together, or refuses; *any: they do. What the threads of
+ * a block alone do at a barrier is ordered for them alone. */
+static bool meet(struct machine *m, struct thread *threads, uint32_t count, bool *any) {
+  bool over = true;
+  for (uint32_t i = 0; i < count; i++) over = over && threads[i].status == THREAD_DONE;
+  if (over) m->over |= 1u << threads[0].block;
+  if (over) return true;
   for (uint32_t i = 0; i < count; i++)
     if (threads[i].status != threads[0].status || threads[i].pc != threads[0].pc ||
         threads[i].status == THREAD_AT_NAMED) {
@@ -211,44 +222,85 @@ static bool meet(struct machine *m, struct thread *threads, uint32_t count, bool
           m, waits, MS_RUN_BARRIER, "thread %u waits here; thread %u %s", waits->index, waits == &threads[0] ? i : 0,
           threads[i].status == THREAD_DONE || threads[0].status == THREAD_DONE ? "has ended" : "waits elsewhere");
     }
+  if (threads[0].status == THREAD_AT_CLUSTER) return true;
   if (threads[0].status == THREAD_AT_REDUCE && !reduce(m, threads, count)) return false;
-  if (threads[0].status == THREAD_AT_BARRIER) m->epoch++;
+  if (threads[0].status == THREAD_AT_BARRIER && m->cluster > 1) interp_order_meet(m, threads, count, -1);
+  if (threads[0].status == THREAD_AT_BARRIER && m->cluster == 1) m->epoch++;
   for (uint32_t i = 0; i < count; i++) {
     threads[i].pc++;
     threads[i].status = THREAD_RUNNING;
   }
-  return true;
+  return *any = true;
+}
+
+/* Lets a cluster's threads go on that all wait at one barrier of it. *any: they do. */
+static void meet_cluster(struct machine *m, struct thread *threads, uint32_t count, bool *any) {
+  bool together = true;
+  for (uint32_t i = 0; i < count && together; i++)
+    together = threads[i].status == THREAD_AT_CLUSTER && threads[i].pc == threads[0].pc;
+  if (!together) return;
+  m->epoch++;
+  for (uint32_t i = 0; i < count; i++) threads[i].pc++, threads[i].status = THREAD_RUNNING;
+  *any = true;
 }
 
 /* ---- A kernel ---- */
 
-static bool run_block(struct machine *m, struct thread *threads, uint32_t count, const struct thread *host,
-                      const int64_t *block) {
-  m->block_epoch = ++m->epoch;
-  interp_begin_block_of_boxes(m, threads, count);
-  for (uint32_t i = 0; i < count; i++) start(m, &threads[i], host, i, block);
-  for (bool over = false, any; !over;) {
-    for (uint32_t i = 0; i < count; i++)
-      if (threads[i].status == THREAD_RUNNING && interp_execute(m, &threads[i]) == THREAD_FAILED) return false;
-    if (!meet_warps(m, threads, count, &any) || (!any && !meet_named(m, threads, count, &any)) ||
-        (!any && !end_phases(m, threads, count, &any)) || (!any && !meet(m, threads, count, &over)))
-      return false;
+/* Nobody runs. Lets threads go on: of a warp, of a block, of the cluster; or refuses. */
+static bool go_on(struct machine *m, struct thread *threads, uint32_t count) {
+  bool any = false, more;
+  uint32_t all = count * m->cluster;
+  for (uint32_t i = 0; i < all; i += count) {
+    if (!meet_warps(m, &threads[i], count, &more)) return false;
+    any |= more;
   }
-  return interp_check_registers(m, threads, count) && interp_end_block_of_boxes(m, &threads[0]);
+  for (uint32_t i = 0; i < all && !any; i += count)
+    if (!meet_named(m, &threads[i], count, &any)) return false;
+  /* A block that waits by itself does not wait for what others of its cluster wait for. */
+  for (uint32_t i = 0; i < all && !any && m->cluster > 1; i += count)
+    if (are_together(&threads[i], count) && !meet(m, &threads[i], count, &any)) return false;
+  if (!any) meet_cluster(m, threads, all, &any);
+  if (!any && !end_phases(m, threads, all, &any)) return false;
+  if (any) return true;
+  for (uint32_t i = 0; i < all; i += count)
+    if (!meet(m, &threads[i], count, &any)) return false;
+  for (uint32_t i = 0; i < all && !any; i += count)
+    if (threads[i].status == THREAD_AT_CLUSTER)
+      return interp_fail(m, &threads[i], MS_RUN_BARRIER,
+                         "thread %u waits for a cluster whose threads do not all come here", threads[i].index);
+  return true;
+}
+
+/* The blocks from this one on, as many as a cluster has. */
+static bool run_cluster(struct machine *m, struct thread *threads, uint32_t count, const struct thread *host,
+                        const int64_t *block) {
+  uint32_t all = count * m->cluster;
+  m->block_epoch = ++m->epoch;
+  m->block_threads = count, m->over = 0;
+  interp_begin_boxes(m, threads, all);
+  for (uint32_t i = 0; i < all; i++) start(m, &threads[i], host, i / count, i % count, block);
+  while (m->over + 1 != 1u << m->cluster) {
+    for (uint32_t i = 0; i < all; i++)
+      if (threads[i].status == THREAD_RUNNING && interp_execute(m, &threads[i]) == THREAD_FAILED) return false;
+    if (!go_on(m, threads, count)) return false;
+  }
+  for (uint32_t i = 0; i < all; i += count)
+    if (!interp_check_registers(m, &threads[i], count)) return false;
+  return interp_end_boxes(m, threads, all);
 }
 
 static bool run_grid(struct machine *m, struct thread *threads, uint32_t count, const struct thread *host) {
   const int64_t *extents = m->extents;
   for (int64_t z = 0; z < extents[2]; z++)
     for (int64_t y = 0; y < extents[1]; y++)
-      for (int64_t x = 0; x < extents[0]; x++)
-        if (!run_block(m, threads, count, host, (int64_t[]){x, y, z})) return false;
+      for (int64_t x = 0; x < extents[0]; x += m->cluster)
+        if (!run_cluster(m, threads, count, host, (int64_t[]){x, y, z})) return false;
   return true;
 }
 
 /* Drops what the kernel allocated: objects from `first` on. */
 static void end_memory(struct machine *m, struct thread *host, uint32_t first) {
-  memset(m->shared, 0, m->program->slots.count * sizeof *m->shared);
+  memset(m->shared, 0, m->program->slots.count * (size_t)m->cluster * sizeof *m->shared);
   interp_objects_free(m, first);
   interp_unwatch(m, host);
 }
@@ -262,17 +314,20 @@ bool interp_run_kernel(struct machine *m, struct thread *host, const struct site
   }
   if (count > MOST_THREADS)
     return interp_fail(m, host, MS_RUN_NEEDS_THREADS, "a block has more than %d threads", MOST_THREADS);
-  struct thread *threads = calloc(count, sizeof *threads);
+  m->cluster = site->count;
+  assert(m->cluster && m->cluster <= TIR_CLUSTER_MOST && m->extents[0] % m->cluster == 0);
+  uint64_t all = count * m->cluster;
+  struct thread *threads = calloc(all, sizeof *threads);
   if (!threads) abort();
   uint64_t used = m->memory_used;
   uint32_t objects = m->objects.count;
   bool ok = interp_watch(m, host);
-  for (uint64_t i = 0; ok && i < count; i++) ok = interp_thread_init(m, &threads[i], host);
+  for (uint64_t i = 0; ok && i < all; i++) ok = interp_thread_init(m, &threads[i], host);
   m->in_kernel = true;
   m->grid_epoch = m->epoch + 1;
   ok = ok && run_grid(m, threads, (uint32_t)count, host);
   m->in_kernel = false;
-  for (uint64_t i = 0; i < count; i++) interp_thread_free(m, &threads[i]);
+  for (uint64_t i = 0; i < all; i++) interp_thread_free(m, &threads[i]);
   free(threads);
   end_memory(m, host, objects);
   m->memory_used = used;

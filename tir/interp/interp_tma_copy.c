@@ -72,6 +72,27 @@ static void end_phase(struct machine *m, uint32_t number) {
   interp_order_end(m, number);
 }
 
+/* The same place of another block's memory, of this rank in the cluster, for the pointer of an argument. False: it has
+ * no such memory yet, or no more. */
+static bool aim_at(struct tir_extern_call *call, uint32_t arg, int64_t pointer, int64_t rank) {
+  const struct machine *m = call->machine;
+  uint32_t slots = m->program->slots.count, slot = 0;
+  int64_t byte;
+  const struct object *o = pointed(call->machine, pointer, &byte);
+  struct object *const *own = m->shared + (size_t)call->thread->block * slots;
+  if (!m->in_kernel) return tir_call_fail(call, "it stands outside of a kernel");
+  while (slot < slots && (!o || own[slot] != o)) slot++;
+  if (slot == slots) return tir_call_fail(call, "it names no memory of a block");
+  if (rank < 0 || rank >= m->cluster)
+    return tir_call_fail(call, "the cluster has no block %lld, but %u", (long long)rank, m->cluster);
+  const struct object *other = m->shared[(size_t)rank * slots + slot];
+  if (!other || other->life != m->block_epoch)
+    return tir_call_fail(call, "block %lld of the cluster has not begun", (long long)rank);
+  if (m->over >> rank & 1) return tir_call_fail(call, "block %lld of the cluster has ended", (long long)rank);
+  interp_call_aim(call, arg, interp_pointer(other->index, byte));
+  return true;
+}
+
 static bool arrive_with(struct tir_extern_call *call, int64_t bytes) {
   uint32_t number;
   struct mbarrier *b = barrier_of(call, 0, &number);
@@ -96,6 +117,20 @@ bool interp_do_mbarrier_arrive(struct tir_extern_call *call, void *data) {
   return has_arguments(call, 1) && arrive_with(call, 0);
 }
 
+/* (at, block) */
+bool interp_do_mbarrier_arrive_at(struct tir_extern_call *call, void *data) {
+  (void)data;
+  int64_t own = has_arguments(call, 2) ? interp_call_pointer(call, 0) : 0;
+  if (call->failed || !aim_at(call, 0, own, whole(call, 1))) return false;
+  struct machine *m = call->machine;
+  const struct thread *t = call->thread;
+  const struct distant d = {interp_number_of(t), t->time, m->epoch, (uint32_t)whole(call, 1)};
+  if (d.block != t->block) INTERP_PUSH(m->distant, d);
+  bool ok = arrive_with(call, 0);
+  interp_call_aim(call, 0, own);
+  return ok;
+}
+
 /* Memory is one here. */
 bool interp_do_mbarrier_fence(struct tir_extern_call *call, void *data) {
   (void)call, (void)data;
@@ -109,12 +144,13 @@ struct box {
   struct tir_pixels pixels;
 };
 
-static bool read_box(struct tir_extern_call *call, bool im2col, struct box *out) {
+/* more: operands behind the lists. */
+static bool read_box(struct tir_extern_call *call, bool im2col, uint32_t more, struct box *out) {
   uint32_t count = tir_call_count(call);
   out->rank = count > TIR_BOX_LISTS ? whole(call, TIR_BOX_RANK) : 0;
   if (out->rank < (im2col ? 3 : 2) || out->rank > TIR_BOX_MOST_RANK) return tir_call_fail(call, "no such rank");
   uint32_t rank = (uint32_t)out->rank;
-  if (!has_arguments(call, im2col ? tir_im2col_operands(rank) : TIR_BOX_LISTS + 3 * rank)) return false;
+  if (!has_arguments(call, im2col ? tir_im2col_operands(rank) : TIR_BOX_LISTS + 3 * rank + more)) return false;
   out->stride = whole(call, TIR_BOX_STRIDE);
   for (uint32_t d = 0; d < out->rank; d++) {
     out->extents[d] = whole(call, TIR_BOX_LISTS + d);
@@ -200,11 +236,11 @@ static bool is_coming(struct tir_extern_call *call, int64_t index) {
   return o && byte >= 0 && (uint64_t)byte < o->bytes && o->shadow[byte] == COMING;
 }
 
-static bool copy_box(struct tir_extern_call *call, bool im2col) {
+static bool copy_box(struct tir_extern_call *call, bool im2col, uint32_t more) {
   struct box b = {0};
   uint32_t number;
   int64_t count = 1;
-  if (!read_box(call, im2col, &b) || (im2col && !read_pixels(call, &b))) return false;
+  if (!read_box(call, im2col, more, &b) || (im2col && !read_pixels(call, &b))) return false;
   if (!barrier_of(call, TIR_BOX_BARRIER, &number)) return false;
   tir_type type = interp_call_type(call, TIR_BOX_FROM);
   for (int64_t d = 0; d < b.rank; d++) count *= b.sides[d];
@@ -223,13 +259,27 @@ static bool copy_box(struct tir_extern_call *call, bool im2col) {
 /* (to, stride, barrier, from, rank, extents..., coordinates..., box...) */
 bool interp_do_tensor_copy(struct tir_extern_call *call, void *data) {
   (void)data;
-  return copy_box(call, false);
+  return copy_box(call, false, 0);
 }
 
 /* (the same, offsets..., lower..., upper..., steps...) */
 bool interp_do_im2col_copy(struct tir_extern_call *call, void *data) {
   (void)data;
-  return copy_box(call, true);
+  return copy_box(call, true, 0);
+}
+
+/* (the same as the first, blocks): bits of ranks, of which a block may be one that the copy begins in. */
+bool interp_do_multicast_copy(struct tir_extern_call *call, void *data) {
+  (void)data;
+  int64_t to = interp_call_pointer(call, TIR_BOX_TO), barrier = interp_call_pointer(call, TIR_BOX_BARRIER);
+  int64_t blocks = whole(call, tir_call_count(call) - 1);
+  if (blocks < 1 || blocks >> TIR_CLUSTER_MOST) return tir_call_fail(call, "it comes to no block");
+  for (int64_t rank = 0; blocks >> rank && !call->failed; rank++)
+    call->failed = (blocks >> rank & 1) && !(aim_at(call, TIR_BOX_TO, to, rank) &&
+                                             aim_at(call, TIR_BOX_BARRIER, barrier, rank) && copy_box(call, false, 1));
+  interp_call_aim(call, TIR_BOX_TO, to);
+  interp_call_aim(call, TIR_BOX_BARRIER, barrier);
+  return !call->failed;
 }
 
 bool interp_is_phase_over(struct machine *m, struct thread *t, int64_t pointer, int64_t parity, bool *ended) {
@@ -244,15 +294,30 @@ bool interp_is_phase_over(struct machine *m, struct thread *t, int64_t pointer, 
   return true;
 }
 
-void interp_begin_block_of_boxes(struct machine *m, struct thread *threads, uint32_t count) {
-  m->mbarriers.count = m->boxed.count = 0;
+void interp_begin_boxes(struct machine *m, struct thread *threads, uint32_t count) {
+  m->mbarriers.count = m->boxed.count = m->distant.count = 0;
   interp_order_begin(m, threads, count);
   for (uint32_t i = 0; i < count; i++) threads[i].ended.count = 0;
 }
 
-bool interp_end_block_of_boxes(struct machine *m, const struct thread *t) {
+/* A thread of the block that it was at has known of the arrival, or the cluster has met since. */
+static bool is_in_time(const struct machine *m, const struct thread *threads, const struct distant *d) {
+  bool known = d->epoch < m->epoch;
+  const struct thread *block = &threads[d->block * m->block_threads];
+  for (uint32_t i = 0; i < m->block_threads && !known; i++) known = interp_knows(&block[i], d->who, d->time);
+  return known;
+}
+
+bool interp_end_boxes(struct machine *m, const struct thread *threads, uint32_t count) {
+  for (uint32_t i = 0; i < m->distant.count; i++) {
+    const struct distant *d = &m->distant.at[i];
+    assert(d->who < count);
+    if (!is_in_time(m, threads, d))
+      return interp_fail(m, &threads[d->who], MS_RUN_RACE,
+                         "block %u of the cluster may end before a thread arrives there", d->block);
+  }
   if (!m->boxed.count) return true;
-  return interp_fail(m, t, MS_RUN_RACE, "the block ends before %u elements that copies bring have arrived",
+  return interp_fail(m, threads, MS_RUN_RACE, "the block ends before %u elements that copies bring have arrived",
                      m->boxed.count);
 }
 

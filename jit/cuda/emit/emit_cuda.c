@@ -270,6 +270,7 @@ static bool is_uniform(const struct emit_c *e, enum tir_axis axis) {
     if (tir_is(e->ir, s, TIR_EVALUATE)) {
       tir_expr call = tir_as(e->ir, s, TIR_EVALUATE)->evaluate.value;
       uses |= tir_is_device_call(e->ir, call, TIR_WGMMA_MMA) || tir_is_device_call(e->ir, call, TIR_TENSOR_COPY) ||
+              tir_is_device_call(e->ir, call, TIR_MULTICAST_COPY) ||
               tir_is_device_call(e->ir, call, TIR_WGMMA_MMA_REGISTERS);
     }
     if (!tir_is_bound(e->ir, s)) continue;
@@ -347,8 +348,11 @@ static void write_kernel(struct emit_c *e, const struct tir_captures *c, uint32_
   emit_c_leave(e, mark);
   fclose(e->out);
   e->out = e->functions;
-  fprintf(e->out, "extern \"C\" __global__ void __launch_bounds__(%d%s) %s(", e->asked.threads,
-          sets_registers(e, c->loop) ? ", 1" : "", e->asked.name);
+  fprintf(e->out, "extern \"C\" __global__ void __launch_bounds__(%d%s) ", e->asked.threads,
+          sets_registers(e, c->loop) ? ", 1" : "");
+  int64_t cluster = tir_kernel_cluster(e->ir, c->loop);
+  if (cluster > 1 && emit_cuda_has(e, TIR_HAS_CLUSTERS)) fprintf(e->out, "__cluster_dims__(%d, 1, 1) ", (int)cluster);
+  fprintf(e->out, "%s(", e->asked.name);
   emit_c_captured(e, c, C_PARAMETERS);
   for (uint32_t i = 0; i < maps; i++)
     fprintf(e->out, "%sconst __grid_constant__ ms_tensor_map ms_map_%u", i || c->buffers + c->vars ? ", " : "", i);

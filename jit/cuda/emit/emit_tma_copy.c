@@ -51,6 +51,25 @@ void emit_cuda_mbarrier_arrive(struct emit_c *e, tir_expr call) {
   fputc(')', e->out);
 }
 
+/* (at, block): in the shared memory of another block of the cluster. What it releases is this block's: no fence of the
+ * cluster's scope is asked for. */
+void emit_cuda_mbarrier_arrive_at(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
+  barrier_function(e, TIR_MBARRIER_ARRIVE_AT, "ms_mbarrier_arrive_at",
+                   "{\\n  .reg .b32 there;\\n  mapa.shared::cluster.u32 there, %0, %1;\\n  ", " _, [there];\\n}");
+  write_barrier_call(e, "ms_mbarrier_arrive_at", args);
+}
+
+void emit_cuda_cluster_barrier(struct emit_c *e, tir_expr call) {
+  (void)call;
+  if (emit_c_needs(e, "ms_cluster_barrier"))
+    fprintf(e->helpers,
+            "MS_PTX(void, ms_cluster_barrier, ()) {\n"
+            "  asm volatile(\"%s.arrive.release;\\n  %s.wait.acquire;\" : : : \"memory\");\n}\n",
+            emit_cuda_spelling(TIR_CLUSTER_BARRIER), emit_cuda_spelling(TIR_CLUSTER_BARRIER));
+  fputs("ms_cluster_barrier()", e->out);
+}
+
 /* (at, parity) */
 void emit_cuda_mbarrier_wait(struct emit_c *e, tir_expr call) {
   const tir_expr *args = emit_cuda_operands(e, call);
@@ -137,18 +156,23 @@ static uint32_t map_of(struct emit_c *e, tir_expr call) {
   return 0;
 }
 
-static void copy_function(struct emit_c *e, uint32_t rank, char name[32]) {
+/* many: to several blocks of the cluster. */
+static void copy_function(struct emit_c *e, uint32_t rank, bool many, char name[32]) {
   assert(rank && rank <= TIR_BOX_MOST_RANK);
-  snprintf(name, 32, "ms_tensor_copy_%ud", rank);
+  snprintf(name, 32, "ms_%s_copy_%ud", many ? "multicast" : "tensor", rank);
   if (!emit_c_needs(e, name)) return;
   fprintf(e->helpers, "MS_PTX(void, %s, (uint32_t to, const ms_tensor_map *from, uint32_t arrived", name);
   for (uint32_t d = 0; d < rank; d++) fprintf(e->helpers, ", int32_t at_%u", d);
   fprintf(e->helpers,
-          ")) {\n  asm volatile(\"%s.%ud.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%%0], [%%1, {",
-          emit_cuda_spelling(TIR_TENSOR_COPY), rank);
+          "%s)) {\n  asm volatile(\"%s.%ud.shared::cluster.global.tile.mbarrier::complete_tx::bytes%s [%%0], [%%1, {",
+          many ? ", uint16_t blocks" : "", emit_cuda_spelling(TIR_TENSOR_COPY), rank,
+          many ? ".multicast::cluster" : "");
   for (uint32_t d = 0; d < rank; d++) fprintf(e->helpers, "%s%%%u", d ? ", " : "", d + 3);
-  fputs("}], [%2];\"\n               : : \"r\"(to), \"l\"(from), \"r\"(arrived)", e->helpers);
+  fputs("}], [%2]", e->helpers);
+  if (many) fprintf(e->helpers, ", %%%u", rank + 3);
+  fputs(";\"\n               : : \"r\"(to), \"l\"(from), \"r\"(arrived)", e->helpers);
   for (uint32_t d = 0; d < rank; d++) fprintf(e->helpers, ", \"r\"(at_%u)", d);
+  if (many) fputs(", \"h\"(blocks)", e->helpers);
   fputs("\n               : \"memory\");\n}\n", e->helpers);
 }
 
@@ -185,7 +209,7 @@ static void write_copy(struct emit_c *e, tir_expr call) {
   if (b.im2col)
     im2col_function(e, b.rank, name);
   else
-    copy_function(e, b.rank, name);
+    copy_function(e, b.rank, b.blocks != 0, name);
   fprintf(e->out, "%s(", name);
   emit_cuda_shared(e, b.to, 1);
   fprintf(e->out, ", &ms_map_%u, ", map);
@@ -198,8 +222,10 @@ static void write_copy(struct emit_c *e, tir_expr call) {
     fputs(", ", e->out);
     emit_c_index(e, b.offsets[d]);
   }
+  if (b.blocks) fprintf(e->out, ", %lld", (long long)b.blocks);
   fputc(')', e->out);
 }
 
+void emit_cuda_multicast_copy(struct emit_c *e, tir_expr call) { write_copy(e, call); }
 void emit_cuda_tensor_copy(struct emit_c *e, tir_expr call) { write_copy(e, call); }
 void emit_cuda_im2col_copy(struct emit_c *e, tir_expr call) { write_copy(e, call); }

@@ -66,14 +66,20 @@ static int is_among(const char *variable, int nth) {
   return most && nth < atoi(most);
 }
 
+/* The kernel's name, from what stands behind __global__ void on: bounds, and clusters, come before it. */
+static const char *name_of(const char *at) {
+  while (*at == '_' && at[1] == '_') at = strchr(at, ')') + 2;
+  return at;
+}
+
 /* What ptxas says of each kernel. */
 static void write_log(struct program *p) {
-  static const char begins[] = "__global__ void __launch_bounds__(";
+  static const char begins[] = "__global__ void ";
   const char *registers = getenv("FAKE_NVRTC_REGISTERS");
   static int programs;
   int nth = programs++, bytes = is_among("FAKE_NVRTC_SPILLS", nth) ? 16 : 0;
   for (const char *at = p->source; (at = strstr(at, begins)) != NULL;) {
-    at = strchr(at, ')') + 2;
+    at = name_of(at + strlen(begins));
     int length = (int)strcspn(at, "(");
     size_t used = strlen(p->log);
     snprintf(p->log + used, sizeof p->log - used,
@@ -107,7 +113,7 @@ static void write_calls(FILE *out, const char *source) {
         out);
   fprintf(out, "extern \"C\" const uint64_t fake_source = %lluu;\n", (unsigned long long)hash_of(source));
   for (const char *at = source; (at = strstr(at, "__global__ void ")) != NULL;) {
-    at = strchr(at, ')') + 2; /* past __launch_bounds__(…) */
+    at = name_of(at + strlen("__global__ void "));
     int length = (int)strcspn(at, "(");
     fprintf(out,
             "extern \"C\" void %.*s_call(const unsigned *e, void **args, unsigned bytes) {\n"

@@ -332,7 +332,7 @@ static void add_products(const struct pass *p, tir_stmt wait, struct uses *uses)
 /* Of one statement, what it reads is there before any thread has written. */
 static bool walk_leaf(struct pass *p, tir_stmt s, struct summary *out) {
   struct tir *ir = p->low->ir;
-  if (is_barrier(ir, s)) return out->barrier = true;
+  if (is_barrier(ir, s) || lower_calls(ir, s, TIR_CLUSTER_BARRIER)) return out->barrier = true;
   if (lower_calls(ir, s, TIR_WAIT_GROUP)) return add_arrivals(p, s, &out->last), true;
   if (lower_calls(ir, s, TIR_WGMMA_WAIT)) return add_products(p, s, &out->last), true;
   gather(p, s, &out->first);
@@ -445,7 +445,7 @@ static bool set_barriers(struct lowering *low, tir_stmt kernel) {
   p.threads = lower_threads_of(ir, kernel, &p.top);
   lower_visit(ir, kernel, watch, &p);
   for (tir_stmt s = kernel; s; s = tir_next(ir, s, kernel))
-    if (lower_calls(ir, s, TIR_MBARRIER_ARRIVE)) p.freed[barrier_at(ir, s)] = 1;
+    if (lower_is_arrival(ir, s)) p.freed[barrier_at(ir, s)] = 1;
   for (bool done = false; !done && !p.failed;) {
     struct summary whole = {0};
     drop_barriers(ir, kernel);

@@ -15,8 +15,13 @@ bool lower_is_product(const struct tir *ir, tir_stmt s) {
   return lower_calls(ir, s, TIR_WGMMA_MMA) || lower_calls(ir, s, TIR_WGMMA_MMA_REGISTERS);
 }
 
+bool lower_is_arrival(const struct tir *ir, tir_stmt s) {
+  return lower_calls(ir, s, TIR_MBARRIER_ARRIVE) || lower_calls(ir, s, TIR_MBARRIER_ARRIVE_AT);
+}
+
 bool lower_is_tma_copy(const struct tir *ir, tir_stmt s) {
-  return lower_calls(ir, s, TIR_TENSOR_COPY) || lower_calls(ir, s, TIR_IM2COL_COPY);
+  return lower_calls(ir, s, TIR_TENSOR_COPY) || lower_calls(ir, s, TIR_IM2COL_COPY) ||
+         lower_calls(ir, s, TIR_MULTICAST_COPY);
 }
 
 bool lower_has_effect(const struct tir *ir, tir_stmt s, unsigned effects) {

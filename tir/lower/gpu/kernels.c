@@ -21,6 +21,7 @@ struct kernel {
   tir_stmt top;
   tir_expr extent[AXES]; /* TIR_NONE: the kernel has no such axis */
   tir_var var[AXES];
+  int64_t cluster; /* blocks of a cluster */
   bool reduces_along_x, reduces;
 };
 
@@ -59,6 +60,16 @@ static bool check_thread_axis(const struct kernel *k, tir_stmt loop, int axis) {
   return true;
 }
 
+/* What a loop of blocks says of clusters is the kernel's. */
+static bool take_cluster(struct kernel *k, tir_stmt loop) {
+  struct tir *ir = k->low->ir;
+  if (!tir_check_cluster(ir, loop, MS_LOWER_KERNEL, k->low->err)) return false;
+  int64_t blocks = tir_cluster_of(ir, loop);
+  tir_annotate_span(ir, &tir_stmt_at(ir, loop)->annotations, tir_symbol_of(ir, TIR_CLUSTER), TIR_NONE);
+  if (blocks > 1) k->cluster = blocks;
+  return true;
+}
+
 static bool add_axis(struct kernel *k, tir_stmt loop) {
   const struct tir *ir = k->low->ir;
   int axis = axis_of(ir, loop);
@@ -68,6 +79,7 @@ static bool add_axis(struct kernel *k, tir_stmt loop) {
     return tir_refuse(ir, k->low->err, MS_AXIS_LIMIT, loop, "the loop has %lld iterations, and %s at most %lld",
                       (long long)tir_loop_extent(ir, loop), tir_axis_name((enum tir_axis)axis),
                       (long long)tir_axis_limit((enum tir_axis)axis));
+  if (!take_cluster(k, loop)) return false;
   if (axis < FIRST_THREAD_AXIS ? !check_block_axis(k, loop, axis) : !check_thread_axis(k, loop, axis)) return false;
   if (!k->extent[axis] || tir_at(ir, k->extent[axis])->imm < tir_at(ir, extent)->imm) k->extent[axis] = extent;
   return true;
@@ -247,6 +259,8 @@ static void make_nest(struct kernel *k) {
     if (!k->extent[a]) continue;
     tir_stmt loop = tir_new_loop(ir, k->var[a], ir->vars.at[k->var[a]].min, k->extent[a], TIR_THREAD_BINDING);
     tir_as(ir, loop, TIR_LOOP)->loop.thread = tir_symbol_of(ir, tir_axis_name((enum tir_axis)a));
+    if (a == TIR_BLOCK_X && k->cluster > 1)
+      tir_annotate_symbol(ir, loop, tir_symbol_of(ir, TIR_CLUSTER), tir_int(ir, TIR_T_I32, k->cluster));
     if (innermost)
       tir_append(ir, innermost, TIR_BODY, loop);
     else

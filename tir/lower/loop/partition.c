@@ -83,7 +83,7 @@ static void gather_from_expr(struct cuts *c, tir_expr e) { tir_walk_expr(c->ir, 
 /* What it keeps from being done costs less than a loop's body twice. */
 static bool is_arrival(const struct tir *ir, tir_stmt test) {
   tir_stmt only = tir_only_child(ir, test);
-  return only && lower_calls(ir, only, TIR_MBARRIER_ARRIVE);
+  return only && lower_is_arrival(ir, only);
 }
 
 /* Conditions of ifs, and of selections inside values. */

@@ -194,7 +194,7 @@ static bool is_arrival_apart(const struct flight *f, tir_stmt arrive) {
 
 static bool is_tma_copy_apart(const struct flight *f, tir_stmt s, bool after) {
   struct lower_stage_buffer of;
-  if (lower_calls(f->ir, s, TIR_MBARRIER_ARRIVE)) return after && is_arrival_apart(f, s);
+  if (lower_is_arrival(f->ir, s)) return after && is_arrival_apart(f, s);
   if (!lower_is_tma_copy(f->ir, s)) return true;
   return lower_find_copied_stage_buffer(f->ir, s, &of) && is_apart(f, of.buffer, of.number, after);
 }

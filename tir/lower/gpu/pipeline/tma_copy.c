@@ -382,13 +382,13 @@ static bool read_list(const struct tir *ir, const tir_expr **at, uint32_t count,
 
 bool tir_box_of(const struct tir *ir, tir_expr call, struct tir_box *out) {
   const struct tir_expr_node *n = tir_at(ir, call);
-  bool im2col = tir_is_device_call(ir, call, TIR_IM2COL_COPY);
-  if (n->count < TIR_BOX_LISTS || !(im2col || tir_is_device_call(ir, call, TIR_TENSOR_COPY))) return false;
+  bool im2col = tir_is_device_call(ir, call, TIR_IM2COL_COPY), many = tir_is_device_call(ir, call, TIR_MULTICAST_COPY);
+  if (n->count < TIR_BOX_LISTS || !(im2col || many || tir_is_device_call(ir, call, TIR_TENSOR_COPY))) return false;
   const tir_expr *args = tir_operands(ir, n->operands), *at = args + TIR_BOX_LISTS;
   if (!tir_is_int(ir, args[TIR_BOX_STRIDE]) || !tir_is_int(ir, args[TIR_BOX_RANK])) return false;
   int64_t rank = tir_at(ir, args[TIR_BOX_RANK])->imm;
   if (rank < (im2col ? 3 : 2) || rank > TIR_BOX_MOST_RANK) return false;
-  uint32_t count = TIR_BOX_LISTS + 3 * (uint32_t)rank, pixels = im2col ? (uint32_t)rank - 2 : 0;
+  uint32_t count = TIR_BOX_LISTS + 3 * (uint32_t)rank + many, pixels = im2col ? (uint32_t)rank - 2 : 0;
   if (n->count != (im2col ? tir_im2col_operands((uint32_t)rank) : count)) return false;
   *out = (struct tir_box){.to = args[TIR_BOX_TO],
                           .barrier = args[TIR_BOX_BARRIER],
@@ -398,7 +398,7 @@ bool tir_box_of(const struct tir *ir, tir_expr call, struct tir_box *out) {
                           .im2col = im2col};
   if (!read_list(ir, &at, out->rank, out->extents)) return false;
   for (uint32_t d = 0; d < out->rank; d++) out->at[d] = *at++;
-  if (!read_list(ir, &at, out->rank, out->box)) return false;
+  if (!read_list(ir, &at, out->rank, out->box) || (many && !read_list(ir, &at, 1, &out->blocks))) return false;
   for (uint32_t d = 0; d < pixels; d++) out->offsets[d] = *at++;
   if (!read_list(ir, &at, pixels, out->pixels.lower) || !read_list(ir, &at, pixels, out->pixels.upper) ||
       !read_list(ir, &at, pixels, out->pixels.step))
