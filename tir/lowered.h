@@ -178,7 +178,8 @@ struct tir_pixels {
   int64_t lower[TIR_PIXELS_MOST_RANK], upper[TIR_PIXELS_MOST_RANK], step[TIR_PIXELS_MOST_RANK];
 };
 /* A tensor_copy, an im2col_copy or a multicast_copy as it stands in a lowered function; false: the call is none,
- * or is not of constant extents. In im2col mode the box is box[0] pixels of box[rank - 1] channels, sides between are 1. */
+ * or is not of constant extents. In im2col mode the box is box[0] pixels of box[rank - 1] channels, sides between are
+ * 1. */
 struct tir_box {
   tir_expr to, barrier, from; /* pointers */
   int64_t stride;

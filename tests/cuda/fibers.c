@@ -54,8 +54,8 @@ __thread unsigned char ms_shared[SHARED + PAST_SHARED] __attribute__((aligned(TI
 
 static struct fiber fibers[MOST_THREADS], *running;
 
-/* The blocks of a cluster, which run side by side. Shared memory lies at the same addresses in each: one block's is there
- * at a time, the others' are kept aside. */
+/* The blocks of a cluster, which run side by side. Shared memory lies at the same addresses in each: one block's is
+ * there at a time, the others' are kept aside. */
 static struct block {
   struct fibers_index at;
   struct fiber *fibers;
@@ -608,15 +608,6 @@ static bool meet_named(struct block *b) {
   return false;
 }
 
-/* None of the block can run, or only who is held back: some who wait go on, those of shuffles and phases. */
-static bool go_on(struct block *b) {
-  bool any = false;
-  for (unsigned w = 0; w < thread_count; w += WARP)
-    any |= exchange(&b->fibers[w], thread_count - w < WARP ? thread_count - w : WARP);
-  any |= meet_named(b);
-  return any || end_phases(b);
-}
-
 /* What its threads wait for that are not at a barrier of all does not come. */
 static void check_waits(const struct block *b) {
   if (count_state(b, AT_NAMED)) fibers_fail("threads wait at a barrier with a number that not all come to");
@@ -645,19 +636,31 @@ static void leave_barrier(struct block *b) {
   }
 }
 
-/* Nobody can run, and nobody goes on by himself: all of a block meet, or all of the cluster, or the kernel is at
- * fault. */
+static bool meet_block(struct block *b) {
+  bool meets = count_state(b, AT_BARRIER) == thread_count;
+  if (meets) leave_barrier(b);
+  return meets;
+}
+
+/* None of the block can run, or only who is held back: some who wait go on, those of shuffles and phases, or all. */
+static bool go_on(struct block *b) {
+  bool any = false;
+  for (unsigned w = 0; w < thread_count; w += WARP)
+    any |= exchange(&b->fibers[w], thread_count - w < WARP ? thread_count - w : WARP);
+  any |= meet_named(b);
+  return any || end_phases(b) || meet_block(b);
+}
+
+/* Nobody can run, and no block can meet: all of the cluster do, or the kernel is at fault. */
 static void meet(void) {
-  bool any = false, all = true;
-  for (unsigned b = 0; b < block_count; b++) {
-    bool meets = count_state(&blocks[b], AT_BARRIER) == thread_count;
-    all &= count_state(&blocks[b], AT_CLUSTER) == thread_count;
-    if (meets) leave_barrier(&blocks[b]);
-    any |= meets;
-  }
-  for (unsigned b = 0; b < block_count && all; b++) leave_barrier(&blocks[b]);
-  for (unsigned b = 0; b < block_count && !any && !all; b++) check_waits(&blocks[b]);
-  if (!any && !all) fibers_fail("not all of a cluster's threads come to its barrier");
+  bool all = true;
+  for (unsigned b = 0; b < block_count; b++) all &= count_state(&blocks[b], AT_CLUSTER) == thread_count;
+  for (unsigned b = 0; b < block_count; b++)
+    if (all)
+      leave_barrier(&blocks[b]);
+    else
+      check_waits(&blocks[b]);
+  if (!all) fibers_fail("not all of a cluster's threads come to its barrier");
 }
 
 /* ---- Shared memory: of no value when a block begins ---- */

@@ -97,6 +97,15 @@ static bool read_blocks(const struct plan_reading *r) {
          refuse_plan(r, "it asks for a number of blocks that is no constant, or below 0");
 }
 
+static bool read_multicast(const struct plan_reading *r) {
+  tir_expr value = annotation_of(r, TIR_PIPELINE_MULTICAST);
+  int64_t blocks = value && tir_is_int(r->ir, value) ? tir_at(r->ir, value)->imm : -1;
+  r->plan->multicast = blocks > 1 ? blocks : 1;
+  return !value || (blocks >= 0 && blocks <= TIR_CLUSTER_MOST && !(blocks & (blocks - 1))) ||
+         tir_refuse(r->ir, r->err, MS_LOWER_PIPELINE, r->loop, "%s is none of 0, 1, 2, 4 and %d",
+                    TIR_PIPELINE_MULTICAST, TIR_CLUSTER_MOST);
+}
+
 bool tir_read_pipeline(const struct tir *ir, tir_stmt loop, struct tir_pipeline_plan *plan, ms_error *err) {
   assert(tir_is_pipeline(ir, loop) && plan->count <= TIR_PIPELINE_STATEMENTS && !plan->depth);
   struct plan_reading r = {ir, loop, plan, err};
@@ -104,7 +113,7 @@ bool tir_read_pipeline(const struct tir *ir, tir_stmt loop, struct tir_pipeline_
   if (!read_statements(&r) || !read_switch(&r, TIR_PIPELINE_IN_FLIGHT, &in_flight)) return false;
   plan->in_flight = in_flight;
   return read_switch(&r, TIR_PIPELINE_BULK, &plan->bulk) && read_switch(&r, TIR_PIPELINE_PRODUCER, &plan->producer) &&
-         read_blocks(&r);
+         read_blocks(&r) && read_multicast(&r);
 }
 
 /* ---- Stage buffers ---- */

@@ -14,6 +14,8 @@
 #define TIR_PIPELINE_PRODUCER "software_pipeline_producer"
 /* So many persistent blocks do all tiles of a kernel that has a producer; 0: each tile has a block. */
 #define TIR_PIPELINE_BLOCKS "software_pipeline_blocks"
+/* So many blocks, neighbours along x, are a cluster, and multicast what they all copy; 1 or 0: each copies its own. */
+#define TIR_PIPELINE_MULTICAST "software_pipeline_multicast"
 /* How many groups of warp-group MMA an iteration leaves in flight: 0 or 1. */
 #define TIR_PIPELINE_IN_FLIGHT "software_pipeline_products_in_flight"
 
@@ -45,6 +47,7 @@ struct tir_pipeline_plan {
   bool bulk;         /* TMA brings what statements of asynchronous stages copy: requested, then granted */
   bool producer;     /* a producer warp group issues that: requested, then granted */
   int64_t blocks;    /* persistent blocks: requested, then granted; 0: a block a tile */
+  int64_t multicast; /* blocks of a cluster that share copies: requested, then granted; 1: none do */
   uint32_t ring;     /* stage buffers of what TMA brings; 0: it brings nothing */
   bool frees;        /* mbarriers, too, say when such a stage buffer may be overwritten */
 };

@@ -180,6 +180,17 @@ void interp_call_hold(const struct tir_extern_call *call, uint32_t arg, int64_t 
   INTERP_PUSH(group->held, h);
 }
 
+/* A warp waits as one: its lanes know what the first, which stands for it, has done, and may say so in other blocks. */
+static void know_first(const struct machine *m, struct thread *warp) {
+  uint32_t number = interp_number_of(warp);
+  for (uint32_t i = 1; i < m->cluster && m->cluster > 1; i++) {
+    struct thread *t = warp + i;
+    while (t->known.count < m->cluster_threads) INTERP_PUSH(t->known, 0);
+    t->known.at[number] = warp->time;
+  }
+  if (m->cluster > 1) warp->time++;
+}
+
 /* Each warp has read it, who waits for its own. */
 bool interp_call_release(struct tir_extern_call *call, int64_t left) {
   struct thread *group = call->thread->group;
@@ -196,6 +207,7 @@ bool interp_call_release(struct tir_extern_call *call, int64_t left) {
       call->failed = !interp_touch_read(call->machine, group + i, h.object, h.element, h.buffer);
   }
   group->held.count = kept;
+  for (uint32_t i = 0; i < TIR_GROUP; i += WARP) know_first(call->machine, group + i);
   return !call->failed;
 }
 

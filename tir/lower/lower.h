@@ -230,12 +230,14 @@ struct lower_tma_copy {
   bool im2col;   /* of pixels, box[0] of them (im2col.c) */
   tir_expr offsets[TIR_PIXELS_MOST_RANK];
   struct tir_pixels pixels;
+  tir_expr first; /* the element of `to` that the box comes to; TIR_NONE: 0 */
+  int64_t blocks; /* of the cluster that it comes to, bits of their ranks; 0: to its own alone */
 };
 /* False: it is none, for the reason that `why` names. `top` is below the pipelined loop. */
 bool lower_find_tma_copy(struct tir *ir, tir_stmt loop, tir_stmt top, struct lower_tma_copy *out, const char **why);
 /* One thread of each block does the statement, whose loops are around it. */
 tir_stmt lower_elect(struct tir *ir, tir_stmt loop, tir_stmt s);
-tir_expr lower_first_of_warps(struct tir *ir, tir_stmt kernel); /* the thread is, of the kernel's */
+tir_expr lower_lane(struct tir *ir, tir_stmt kernel); /* that the thread is, of the kernel's */
 tir_expr lower_pointer(struct tir *ir, tir_buffer buffer, tir_expr offset, int uses); /* to all that is allocated */
 /* Appends the calls that copy the box, a swizzled tile each, and let mbarrier `barrier` of the buffer wait for them. */
 void lower_put_tma_copy(struct tir *ir, const struct lower_tma_copy *b, tir_buffer barriers, tir_expr barrier,

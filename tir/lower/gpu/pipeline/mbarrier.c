@@ -106,7 +106,8 @@ static void allocate_barriers(struct pipeline *p) {
   tir_stmt_at(ir, alloc)->alloc.buffer = p->mbarriers;
   tir_buffer_at(ir, p->mbarriers)->where = alloc;
   for (uint32_t i = 0; i < count; i++)
-    init(p, i, i < tir_first_empty_mbarrier(&p->plan) ? p->arrivals : threads_of(p) / TIR_WARP, begin);
+    init(p, i, i < tir_first_empty_mbarrier(&p->plan) ? p->arrivals : threads_of(p) / TIR_WARP * p->plan.multicast,
+         begin);
   lower_append_call(ir, begin, TIR_MBARRIER_FENCE, NULL, 0);
   tir_insert_before(ir, tir_stmt_at(ir, inside)->first[TIR_BODY], alloc);
   tir_insert_after(ir, alloc, begin);
@@ -174,6 +175,7 @@ void pipeline_put_tma_copies(struct pipeline *p) {
   for (uint32_t at = 0; at < p->plan.count; at++) {
     struct part *part = &p->parts[p->by_order[at]];
     if (!part->bulk) continue;
+    struct lower_tma_copy copy = pipeline_own_part(p, p->by_order[at]);
     tir_stmt stage = lower_new_stage(ir, pipeline_requests(ir, part->stmt)), begin = lower_new_stage(ir, 0);
     tir_append(ir, stage, TIR_BODY, begin);
     if (waits) { /* in each step, for all that are copied in it */
@@ -182,7 +184,7 @@ void pipeline_put_tma_copies(struct pipeline *p) {
       waits = false;
     }
     tir_expr ring = tir_int(ir, tir_type_of(ir, iteration), p->plan.ring);
-    lower_put_tma_copy(ir, &part->copy, p->mbarriers, tir_floormod(ir, pipeline_number(p, iteration), ring), begin);
+    lower_put_tma_copy(ir, &copy, p->mbarriers, tir_floormod(ir, pipeline_number(p, iteration), ring), begin);
     tir_insert_before(ir, part->stmt, stage);
     if (!p->plan.producer) lower_elect(ir, p->loop, begin);
     tir_kill_alone(ir, begin);
@@ -216,9 +218,12 @@ void pipeline_free_tma_copies(struct pipeline *p, uint32_t part, tir_expr t, tir
   if (!tir_is_const(ir, any, 1) && !tir_prove(ir, any)) condition = tir_and(ir, condition, any);
   tir_expr at = barrier_of(p, tir_sub(ir, iteration, lag), tir_first_empty_mbarrier(&p->plan));
   tir_stmt stage = lower_new_stage(ir, 0);
-  lower_append_call(ir, stage, TIR_MBARRIER_ARRIVE, &at, 1);
+  tir_expr lane = lower_lane(ir, pipeline_kernel(p)), blocks = tir_int(ir, TIR_T_I32, p->plan.multicast);
+  tir_expr args[] = {at, lane};
+  bool several = p->plan.multicast > 1; /* lane r arrives in block r of the cluster */
+  lower_append_call(ir, stage, several ? TIR_MBARRIER_ARRIVE_AT : TIR_MBARRIER_ARRIVE, args, several ? 2 : 1);
   tir_append(ir, to, TIR_BODY, stage);
-  tir_expr first = lower_first_of_warps(ir, pipeline_kernel(p));
+  tir_expr first = several ? tir_make(ir, TIR_LT, lane, blocks) : tir_make(ir, TIR_EQ, lane, tir_int(ir, TIR_T_I32, 0));
   settle(ir, stage, condition ? tir_and(ir, first, condition) : first);
 }
 

@@ -27,9 +27,9 @@
 #include <string.h>
 
 /* What is asked of a pipeline; the last one outlives it (flight.c). */
-static const char *const asked[] = {TIR_PIPELINE_STAGE,    TIR_PIPELINE_ORDER,    TIR_PIPELINE_ASYNC,
-                                    TIR_PIPELINE_BULK,     TIR_PIPELINE_PRODUCER, TIR_PIPELINE_BLOCKS,
-                                    TIR_PIPELINE_IN_FLIGHT};
+static const char *const asked[] = {TIR_PIPELINE_STAGE,     TIR_PIPELINE_ORDER,    TIR_PIPELINE_ASYNC,
+                                    TIR_PIPELINE_BULK,      TIR_PIPELINE_PRODUCER, TIR_PIPELINE_BLOCKS,
+                                    TIR_PIPELINE_MULTICAST, TIR_PIPELINE_IN_FLIGHT};
 enum { ASKED = sizeof asked / sizeof *asked };
 
 /* ---- Statements ---- */
@@ -367,6 +367,7 @@ static bool run_ahead(struct pipeline *p) {
   pipeline_find_ring(p);
   pipeline_find_producer(p);
   pipeline_find_tiles(p);
+  pipeline_find_cluster(p);
   pipeline_put_tma_copies(p);
   if (!pipeline_multi_buffer(p)) return false;
   if (p->plan.producer) pipeline_put_producer(p);

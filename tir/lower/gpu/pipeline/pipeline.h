@@ -22,6 +22,7 @@ struct part {
   int run;       /* of such statements: which */
   bool bulk;     /* by TMA bulk tensor copies: `copy` */
   struct lower_tma_copy copy;
+  bool shared; /* with the other blocks of the cluster */
 };
 
 struct pipeline {
@@ -43,6 +44,8 @@ struct pipeline {
   tir_stmt producer;                          /* the attribute of what the producer does */
   tir_stmt axes[3];                           /* the loops of blocks, x first, where blocks are persistent */
   int64_t tiles;                              /* of all of them */
+  tir_stmt along_x;                           /* the loop of blocks along x, of which a cluster's are neighbours */
+  tir_expr rank;                              /* of the block in its cluster, where copies are multicast */
   tir_var block, turn;                        /* then: which block, and the number of its tile; else TIR_NONE */
 };
 
@@ -81,6 +84,9 @@ void pipeline_put_producer(
 void pipeline_find_tiles(struct pipeline *p);
 void pipeline_put_tiles(struct pipeline *p);              /* around all that the kernel does, once it stands */
 void pipeline_free_last(struct pipeline *p, tir_stmt to); /* what a tile's last products have read */
+/* Grants the cluster that is planned (multicast.c), or notes why there is none. */
+void pipeline_find_cluster(struct pipeline *p);
+struct lower_tma_copy pipeline_own_part(struct pipeline *p, uint32_t part); /* of what it copies; or all of it */
 bool has_register_buffers(const struct pipeline *p);
 
 #endif

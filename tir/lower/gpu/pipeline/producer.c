@@ -199,7 +199,9 @@ static void specialize(struct tir *ir, tir_stmt kernel, tir_stmt attr) {
   tir_append(ir, test, TIR_ELSE, warp);
   share_registers(ir, shape.threads, test);
   tir_insert_before(ir, attr, lower_new_call(ir, TIR_PROXY_FENCE, NULL, 0));
-  tir_insert_before(ir, attr, lower_new_barrier(ir));
+  bool many = tir_kernel_cluster(ir, kernel) > 1; /* mbarriers and stage buffers are other blocks' too, as long */
+  tir_insert_before(ir, attr, many ? lower_new_call(ir, TIR_CLUSTER_BARRIER, NULL, 0) : lower_new_barrier(ir));
+  if (many) tir_insert_after(ir, attr, lower_new_call(ir, TIR_CLUSTER_BARRIER, NULL, 0));
   tir_replace(ir, attr, test);
   tir_kill(ir, attr);
 }

@@ -302,7 +302,7 @@ tir_stmt lower_elect(struct tir *ir, tir_stmt loop, tir_stmt s) {
   return test;
 }
 
-tir_expr lower_first_of_warps(struct tir *ir, tir_stmt kernel) {
+tir_expr lower_lane(struct tir *ir, tir_stmt kernel) {
   tir_stmt inside;
   struct lower_threads t = lower_threads_of(ir, kernel, &inside);
   tir_expr number = tir_int(ir, TIR_T_I32, 0), warp = tir_int(ir, TIR_T_I32, TIR_WARP);
@@ -312,8 +312,7 @@ tir_expr lower_first_of_warps(struct tir *ir, tir_stmt kernel) {
     tir_expr var = tir_cast(ir, TIR_T_I32, tir_var_expr(ir, t.var[a]));
     number = tir_add(ir, number, tir_mul(ir, var, tir_int(ir, TIR_T_I32, apart)));
   }
-  tir_expr lane = tir_simplify(ir, tir_floormod(ir, number, warp));
-  return tir_make(ir, TIR_EQ, lane, tir_int(ir, TIR_T_I32, 0));
+  return tir_simplify(ir, tir_floormod(ir, number, warp));
 }
 
 tir_expr lower_pointer(struct tir *ir, tir_buffer buffer, tir_expr offset, int uses) {
@@ -331,6 +330,7 @@ static void put_panel(struct tir *ir, const struct lower_tma_copy *b, tir_expr b
   int64_t columns = b->box[last], rows = 1;
   for (uint32_t d = 0; d < last; d++) rows *= b->box[d];
   tir_expr first = tir_int(ir, TIR_T_I32, part * rows * columns + column), zero = tir_int(ir, TIR_T_I32, 0);
+  if (b->first) first = tir_add(ir, b->first, first);
   tir_expr args[MOST_OPERANDS] = {[TIR_BOX_TO] = lower_pointer(ir, b->to, first, TIR_POINTER_WRITES),
                                   [TIR_BOX_STRIDE] = tir_int(ir, TIR_T_I32, columns),
                                   [TIR_BOX_BARRIER] = barrier,
@@ -349,7 +349,10 @@ static void put_panel(struct tir *ir, const struct lower_tma_copy *b, tir_expr b
     args[count + 2 * pixels + d] = tir_int(ir, TIR_T_I32, b->pixels.upper[d]);
     args[count + 3 * pixels + d] = tir_int(ir, TIR_T_I32, b->pixels.step[d]);
   }
-  if (b->im2col)
+  if (b->blocks) args[count] = tir_int(ir, TIR_T_I32, b->blocks);
+  if (b->blocks)
+    lower_append_call(ir, to, TIR_MULTICAST_COPY, args, count + 1);
+  else if (b->im2col)
     lower_append_call(ir, to, TIR_IM2COL_COPY, args, tir_im2col_operands(b->rank));
   else
     lower_append_call(ir, to, TIR_TENSOR_COPY, args, count);
