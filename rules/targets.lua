@@ -145,7 +145,8 @@ local function wgmma(inputs, short_inputs, n, sms)
           scopes = {c = "wgmma.accumulator"}, fill = string.format("wgmma_fill_64x%d_f32", n), sync = sync,
           sync_by_columns = sync .. "_trans", store = string.format("wgmma_store_64x%d_f32_shared_dyn", n),
           structure = "SSSRRS", warps = 4, stages = 4, registers = n // 2, beside = TENSOR_REGISTERS, boxes = {1, 0},
-          producer = {1, 0}, store_result = string.format("wgmma_store_64x%d_f32_global", n), blocks = {sms, 0}}
+          producer = {1, 0}, store_result = string.format("wgmma_store_64x%d_f32_global", n), blocks = {sms, 0},
+          clusters = {2, 1}}
 end
 
 -- What the tensor cores of an architecture compute without rounding what they are given.

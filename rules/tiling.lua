@@ -151,8 +151,9 @@ end
 -- The first two of the loop's three statements are copies that run ahead of what uses them, so many stages less two.
 -- in_flight: a warp-group MMA overlaps with the next iteration's. boxes: a sample, 1: one thread issues TMA bulk tensor
 -- copies; 0: all threads copy. producer: a sample, 1: that thread is of a producer warp group, which does nothing else.
--- blocks: a sample, so many persistent blocks; 0: a block a tile.
-function tiling.run_ahead(sch, loop, ahead, in_flight, boxes, producer, blocks)
+-- blocks: a sample, so many persistent blocks; 0: a block a tile. cluster: a sample, so many blocks are a cluster and
+-- multicast what they share.
+function tiling.run_ahead(sch, loop, ahead, in_flight, boxes, producer, blocks, cluster)
   sch:annotate(loop, "software_pipeline_stage", {0, 0, ahead})
   sch:annotate(loop, "software_pipeline_order", {0, 1, 2})
   sch:annotate(loop, "software_pipeline_async_stages", {0})
@@ -160,6 +161,7 @@ function tiling.run_ahead(sch, loop, ahead, in_flight, boxes, producer, blocks)
   if boxes then sch:annotate(loop, "software_pipeline_tensor_copies", boxes) end
   if producer then sch:annotate(loop, "software_pipeline_producer", producer) end
   if blocks then sch:annotate(loop, "software_pipeline_blocks", blocks) end
+  if cluster then sch:annotate(loop, "software_pipeline_multicast", cluster) end
 end
 
 -- The copies of two inputs run so many iterations ahead of what uses them: the loop that holds all three is pipelined.

@@ -14,6 +14,7 @@
 -- boxes: choices of whether one thread issues TMA bulk tensor copies, 1, or all threads copy, 0; producer: choices of
 -- whether that thread is of a producer warp group, 1, or of a consumer, 0; blocks: choices of how many persistent
 -- blocks there are, which copy the next tile while they store one, where shared memory suffices; 0: a block a tile;
+-- clusters: choices of how many blocks, neighbours along m or n, are a cluster and multicast the tiles that they share;
 -- store_result: the intrinsic by which accumulators that are the function's result go straight to it from registers, in
 -- sketches of their own. Sums of few results may be divided among thread blocks (tiling.lua, split). pads: sides that
 -- no group divides are padded (products.lua): copies to shared memory fill with zeros what is beyond the inputs, and
@@ -90,6 +91,18 @@ local function store_result(state, copy, group)
   return tiling.accepts(sch, tensorize(sch, store, group.store_result), group.store_result)
 end
 
+-- So many blocks are a cluster: of one row of tiles, whose first input they share, or else of one column, whose second.
+-- Windows of pixels are not multicast.
+local function add_cluster(sch, group, producer, blocks, taken)
+  local cluster = common.sample_equal(sch, group.clusters)
+  local name, rows, columns = cluster:name(), taken.rows, taken.columns
+  local shares = string.format("(%s <= 1 and %s %% %s == 0)", columns, rows, name)
+  if not taken.windows then shares = string.format("(%s %% %s == 0 or %s)", columns, name, shares) end
+  if blocks then shares = string.format("%s and %s %% %s == 0", shares, blocks:name(), name) end
+  sch:assert(string.format("%s <= 1 or (1 <= %s and %s)", name, producer:name(), shares))
+  return cluster
+end
+
 local MBARRIER_BYTES = 128 -- more than those of a pipeline take
 
 -- Inputs are loaded to shared memory, where products read them. Of persistent blocks tiles lie beside accumulators on
@@ -111,7 +124,8 @@ local function add_tiles(state, copies, group, p, taken, straight)
                                p.shared_bytes - MBARRIER_BYTES))
     end
   end
-  tiling.run_ahead(sch, loop, group.stages - 2, true, boxes, producer, blocks)
+  local cluster = producer and group.clusters and add_cluster(sch, group, producer, blocks, taken)
+  tiling.run_ahead(sch, loop, group.stages - 2, true, boxes, producer, blocks, cluster)
 end
 
 -- Inputs are loaded to shared memory, and from there to fragments under the second level of reductions. Rows of tiles
@@ -171,7 +185,8 @@ end
 
 -- Splits as tiling.split does, and holds draws against what a block has: registers for its accumulators and theirs at a
 -- time, shared memory for tiles, those that run ahead among them, and for accumulators on their way out; and against
--- what TMA brings. taken: gets the bytes of both, and the number of blocks, as the trace writes them.
+-- what TMA brings. taken: gets the bytes of both, the number of blocks, and of those of them that neighbour along m
+-- and n, as the trace writes them.
 local function split_within(group, batch, shared_bytes, taken)
   local groups, inner, outer, steps, products_beside, tiles = {}, {}, {}, {}, {},
     {[batch + 1] = tostring(group.multiples.m), [batch + 2] = tostring(group.multiples.n)}
@@ -196,6 +211,7 @@ local function split_within(group, batch, shared_bytes, taken)
       groups[#groups + 1], inner[#inner + 1] = factors[3]:name(), factors[4]:name()
       outer[#outer + 1] = factors[1]:name() .. " * " .. factors[2]:name()
       taken.blocks = product(outer)
+      taken.rows, taken.columns = taken.columns, factors[2]:name()
       if tiles[at] then tiles[at] = table.concat({tiles[at], factors[3]:name(), factors[4]:name()}, " * ") end
       if at <= batch and extent ~= 1 then
         table.move({factors[3]:name(), factors[4]:name()}, 1, 2, #products_beside + 1, products_beside)
@@ -320,7 +336,7 @@ local function with_group(sch, block, group, classes, p, padding, straight)
     -- Copies that are to run ahead are of four bytes or more.
     p = setmetatable({structure = group.structure, warps = group.warps, vector_load_lengths = {2, 4, 8}}, {__index = p})
   end
-  local taken = {}
+  local taken = {windows = #classes.k > 1}
   local split = group.inner and split_for(group, #classes.batch)
     or group.warps and split_within(group, #classes.batch, p.shared_bytes, taken)
     or p.warp_limits and fragment_limits.split(sch, product, group, #classes.batch, p, by_columns)

@@ -79,6 +79,7 @@ static void read_annotation(struct product_reading *r, const struct vm_plan *pla
   if (!strcmp(key, TIR_PIPELINE_BULK)) p->bulk = number;
   if (!strcmp(key, TIR_PIPELINE_PRODUCER)) p->producer = number;
   if (!strcmp(key, TIR_PIPELINE_BLOCKS)) p->persistent = number;
+  if (strcmp(key, TIR_PIPELINE_MULTICAST)) p->multicast = number;
   if (strcmp(key, "meta_schedule.cooperative_fetch")) return;
   if (number && p->lane_count < MODEL_COPIES) p->lanes[p->lane_count++] = number;
   read_copy(r, r->statements[at]);
@@ -143,7 +144,8 @@ struct tiling {
   double steps, depth, stages; /* of the reduction: its steps, elements of one, and buffers of its tiles */
   double lanes, warps, more;   /* elements that a thread copies at once; warps that multiply, and that only copy */
   bool bulk;                   /* one thread has the tiles copied, by bulk tensor copies */
-  bool persists;               /* a block does one tile after the other, and copies the next while it stores one */
+  double cluster, shared_m, shared_n; /* blocks of a cluster; of them, those that share the tiles of either input */
+  bool persists; /* a block does one tile after the other, and copies the next while it stores one */
 };
 
 static double product_of(const struct model_tile_of *tile, uint32_t first, const double *numbers) {
@@ -165,6 +167,17 @@ static bool is_brought(const struct tiling *t) {
          is_whole(b->rows, p->by_columns ? t->n : t->depth) && is_whole(b->columns, p->by_columns ? t->depth : t->n);
 }
 
+/* Neighbours share the first input's tiles where their columns differ, else the second's. */
+static void read_cluster(struct tiling *t, const struct model_tile_of *m, const struct model_tile_of *n,
+                         const double *x) {
+  bool asked = t->product->multicast && t->more > 0 && t->steps > 1;
+  double blocks = asked ? fmax(1, x[t->product->multicast]) : 1;
+  bool along_n = fmod(x[n->parts[1]], blocks) == 0;
+  bool along_m = !along_n && x[n->parts[1]] == 1 && fmod(x[m->parts[1]], blocks) == 0;
+  t->cluster = along_n || along_m ? blocks : 1;
+  t->shared_m = along_n ? t->cluster : 1, t->shared_n = along_m ? t->cluster : 1;
+}
+
 static struct tiling tiling_of(const struct search_estimator *d, const struct model_product *p, const double *numbers) {
   assert(is_complete(p));
   const struct model_tile_of *m = &p->tiles[p->tile_count - 3], *n = m + 1, *k = m + 2;
@@ -181,6 +194,7 @@ static struct tiling tiling_of(const struct search_estimator *d, const struct mo
   t.warps = t.teams * p->warps;
   t.bulk = is_set(p->bulk, x) && is_brought(&t);
   t.more = t.bulk && is_set(p->producer, x) ? PRODUCERS : 0;
+  read_cluster(&t, m, n, x);
   t.persists = p->persistent && t.more > 0 && x[p->persistent] > 0 && t.steps > 1 && t.blocks > x[p->persistent];
   return t;
 }
@@ -232,11 +246,14 @@ static double product_cycles(const struct tiling *t) {
   if (at_once < 1) return INFINITY;
   at_once = t->persists ? 1 : fmin(at_once, rounds);
   double met = t->more > 0 ? 0 : g->barrier; /* producers run ahead: the others do not wait for each other */
-  double waits = t->steps * ((t->stages > 1 ? 0 : g->memory_latency) + met) + g->memory_latency;
+  double together = t->cluster > 1 ? 2 * g->barrier : 0; /* blocks of a cluster begin and end so */
+  double waits = together + t->steps * ((t->stages > 1 ? 0 : g->memory_latency) + met) + g->memory_latency;
   double begun = t->persists ? 1 : ceil(rounds / at_once); /* one after the other on a multiprocessor */
   double busy = busy_cycles(t, at_once, rounds, begun), waiting = begun * waits;
-  double bytes = t->steps * t->depth * (t->m + t->n) * t->product->bytes + t->m * t->n * 4;
-  double near = fmax(t->blocks * bytes / g->l2_bytes_a_cycle, rounds * bytes / g->sm_bytes_a_cycle);
+  double depth = t->steps * t->depth * t->product->bytes, stored = t->m * t->n * 4;
+  double bytes = depth * (t->m + t->n) + stored;
+  double read = depth * (t->m / t->shared_m + t->n / t->shared_n) + stored; /* of the second level */
+  double near = fmax(t->blocks * read / g->l2_bytes_a_cycle, rounds * bytes / g->sm_bytes_a_cycle);
   return g->launch + most_of(g, most_of(g, busy, waiting), near);
 }
 

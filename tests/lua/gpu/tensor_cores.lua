@@ -17,7 +17,7 @@ local PRODUCTS = {
   {"float16", "float32", 64, 32, 48, AMPERE}, {"float16", "float16", 32, 64, 64, AMPERE},
   {"bfloat16", "float32", 32, 48, 64, AMPERE},
   {"float32", "float32", 48, 64, 40, AMPERE}, {"int8", "int32", 48, 32, 64, AMPERE},
-  {"float16", "float32", 128, 256, 192, HOPPER}, {"bfloat16", "float32", 192, 128, 128, HOPPER, true},
+  {"float16", "float32", 128, 256, 192, HOPPER}, {"bfloat16", "float32", 256, 128, 128, HOPPER, true},
 }
 -- Products whose sides no tile divides, and convolutions whose pixels or channels none does: with half of the draws.
 local PADDED = {
@@ -51,7 +51,7 @@ local function product(inputs, output, m, n, k, by_columns)
   end, "C")})
 end
 
-local all_produce -- whether the kernels that are drawn have all a producer warp group
+local all_produce -- whether the kernels that are drawn have all a producer warp group, and blocks in clusters
 local FEW, count = 6, draws -- candidates that are drawn of a function
 
 local function drawn(func, space, target)
@@ -64,7 +64,7 @@ ms.space(targets.changed(own, {
     local p = own.multi_level_tiling_tensor_core(target)
     for _, g in ipairs(p.groups) do
       g.blocks = g.blocks and {%d, 1, 0}
-      if g.producer and %s then g.boxes, g.producer = {1}, {1} end
+      if g.producer and %s then g.boxes, g.producer, g.clusters = {1}, {1}, {2} end
     end
     return p
   end,
@@ -108,10 +108,26 @@ end
 
 local function source_has(path, what) return files.read(path):find(what, 1, true) ~= nil end
 
--- Kernels that leave wgmma in flight, with TMA copies, with a producer warp group for them, with persistent blocks, and
--- that store accumulators from registers to the result.
+-- Kernels that leave wgmma in flight, with TMA copies, with a producer warp group for them, with persistent blocks,
+-- that store accumulators from registers to the result, and whose clusters multicast copies: of tiles of a row, of a
+-- column, and of persistent blocks.
 local in_flight, boxes, producers, persistent, straight = 0, 0, 0, 0, 0
 local pixels = 0 -- kernels with TMA copies in im2col mode
+local multicast = {row = 0, column = 0, persistent = 0}
+
+-- Gives whether it does.
+local function count_multicast(path, persists)
+  local text = files.read(path)
+  local first = text:find("ms_multicast_copy_2d(ms_at_A", 1, true)
+  local second = text:find("ms_multicast_copy_2d(ms_at_B", 1, true)
+  assert(not (first and second), "blocks of a cluster share both inputs")
+  local shares = first ~= nil or second ~= nil
+  assert(shares == (text:find(" __cluster_dims__(2, 1, 1) ", 1, true) ~= nil), "a cluster shares nothing")
+  multicast.row = multicast.row + (first and 1 or 0)
+  multicast.column = multicast.column + (second and 1 or 0)
+  multicast.persistent = multicast.persistent + (shares and persists and 1 or 0)
+  return shares
+end
 
 -- Gives how many sources were written, in all and by what they call.
 local function check(func, target, space, calls)
@@ -135,7 +151,10 @@ local function check(func, target, space, calls)
         if grouped and not by_memory then straight = straight + 1 end
         local notes = table.concat(kernel:notes(), "\n")
         local blocks = c.script:match '"software_pipeline_blocks": ([12])'
-        if blocks and not notes:find("that do one tile after the other", 1, true) then
+        local persists = blocks and not notes:find("that do one tile after the other", 1, true)
+        local shares, produced = count_multicast(path, persists), source_has(path, "ms_elect_one() != 0")
+        assert(not produced or shares == (c.script:find('"software_pipeline_multicast": 2', 1, true) ~= nil), notes)
+        if persists then
           persistent = persistent + 1
           assert(source_has(path, "dim3(" .. blocks .. ", 1, 1)"), "there are not so many persistent blocks")
         end
@@ -366,6 +385,8 @@ assert(producers > 0 and producers < boxes, "all kernels with TMA copies have a 
 assert(persistent > 0 and persistent < producers, "all kernels with a producer have persistent blocks, or none has")
 assert(straight > 0, "no kernel stores from registers")
 assert(pixels > 0, "no kernel of a convolution has TMA copies of pixels")
-print(string.format("%d leave wgmma in flight, %d have TMA copies, %d persistent blocks; %d store from registers",
-                    in_flight, boxes, persistent, straight))
+for of, count in pairs(multicast) do assert(count > 0, "no cluster of a " .. of .. " multicasts copies") end
+print(string.format("%d leave wgmma in flight, %d have TMA copies, %d persistent blocks; %d store from registers; "
+                    .. "clusters: %d of a row of tiles, %d of a column, %d persistent", in_flight, boxes, persistent,
+                    straight, multicast.row, multicast.column, multicast.persistent))
 print(sources.missing and "tensor_cores: NVRTC skipped: " .. sources.missing or "tensor_cores: ok")

@@ -6,9 +6,9 @@
  *   for bx(8): producer: wait(empty); expect(full); copy half bx % 2 of A[0] to S of both, U <- B[bx]
  *
  * Blocks are neighbours along x, which what they share does not depend on. A full mbarrier counts the bytes that both
- * bring to its block; an empty one waits for the consumers of both, since each block writes to the stage buffers of all:
- * of each warp, lane r arrives in block r. A block's mbarriers are there before another copies to it, and until the last
- * has arrived: a barrier of the cluster stands at the kernel's start and end (producer.c).
+ * bring to its block; an empty one waits for the consumers of both, since each block writes to the stage buffers of
+ * all: of each warp, lane r arrives in block r. A block's mbarriers are there before another copies to it, and until
+ * the last has arrived: a barrier of the cluster stands at the kernel's start and end (producer.c).
  *
  * A software pipeline asks for it, by the number of blocks, where a producer warp group copies. Persistent blocks are
  * a whole number of clusters, so that those of one do neighbouring tiles at a time. Source: PTX ISA,
