@@ -12,6 +12,7 @@
  *                      made; or wrong, nan, past (what lies before it), beyond (behind it) and the number of an
  *                      operand, whose buffer is spoiled; `64=+9past1`: the tenth time and later alone. `part=700,hang`:
  *                      of the kernels that FAKE_CUDA_PART names, by their source one of these
+ *   FAKE_CUDA_CLUSTERS blocks of the largest cluster that it launches; unset: 8
  *   FAKE_CUDA_PART     `5 2`: kernels whose source, as a number, leaves 2 by 5
  *   FAKE_CUDA_SKIPPED  kernels whose names begin with one of these words are not run, take their time, and have no
  *                      faults
@@ -54,6 +55,7 @@ enum {
   INVALID_HANDLE = 400,
   NOT_FOUND = 500,
   CAPTURE_UNSUPPORTED = 900,
+  INVALID_CLUSTER_SIZE = 912,
   CAPTURE_INVALIDATED = 901,
   CAPTURE_UNMATCHED = 903,
   CAPTURE_IMPLICIT = 906,
@@ -526,6 +528,7 @@ struct function {
   const char *context;
   unsigned most_shared;           /* bytes that a launch may ask for; 0: as many as it may unasked */
   unsigned (*sizes)(size_t *out); /* bytes of each operand */
+  unsigned cluster;               /* blocks of one */
 };
 
 int cuModuleGetFunction(void **function, void *module, const char *name) {
@@ -539,8 +542,13 @@ int cuModuleGetFunction(void **function, void *module, const char *name) {
   void *sizes = dlsym(module, symbol);
   snprintf(symbol, sizeof symbol, "%s_call", name);
   void *call = dlsym(module, symbol);
+  snprintf(symbol, sizeof symbol, "%s_cluster", name);
+  void *cluster = dlsym(module, symbol);
+  unsigned (*cluster_of)(void);
   const uint64_t *source = dlsym(module, "fake_source");
-  if (!call || !sizes || !source) return NOT_FOUND;
+  if (!call || !sizes || !source || !cluster) return NOT_FOUND;
+  memcpy(&cluster_of, &cluster, sizeof cluster_of);
+  f.cluster = cluster_of();
   memcpy(&f.call, &call, sizeof call);
   memcpy(&f.sizes, &sizes, sizeof sizes);
   f.source = *source, f.context = current;
@@ -754,6 +762,7 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
   if (function == &pace) return capturing ? CAPTURE_UNSUPPORTED : (run_pace(args), SUCCESS);
   struct function *f = function;
   if (f->context != current) return INVALID_HANDLE;
+  if (grid_x % f->cluster || (int)f->cluster > atoi(setting("FAKE_CUDA_CLUSTERS", "8"))) return INVALID_CLUSTER_SIZE;
   if (shared_bytes > (f->most_shared ? f->most_shared : 48u << 10)) return INVALID_VALUE;
   if (!capturing || stream != capturing) return run_function(f, extents, args, shared_bytes, false);
   capture_launch(f, extents, args, shared_bytes);

@@ -103,8 +103,8 @@ static uint64_t hash_of(const char *source) {
   return hash;
 }
 
-/* After the source: its number; of each kernel, a function that takes its launch's extents and operands, and one that
- * gives how many bytes each of these has. */
+/* After the source: its number; of each kernel, a function that takes its launch's extents and operands, one that
+ * gives how many bytes each of these has, and one that gives the blocks of its clusters. */
 static void write_calls(FILE *out, const char *source) {
   fputs("template <class... P> static unsigned fake_sizes(void (*)(P...), size_t *out) {\n"
         "  const size_t all[] = {sizeof(P)..., 0};\n"
@@ -119,6 +119,8 @@ static void write_calls(FILE *out, const char *source) {
             "extern \"C\" void %.*s_call(const unsigned *e, void **args, unsigned bytes) {\n"
             "  cudaLaunchKernel(%.*s, dim3(e[0], e[1], e[2]), dim3(e[3], e[4], e[5]), args, bytes, nullptr);\n}\n",
             length, at, length, at);
+    fprintf(out, "extern \"C\" unsigned %.*s_cluster(void) { return shim_cluster_of((const char *)%.*s); }\n", length,
+            at, length, at);
     fprintf(out, "extern \"C\" unsigned %.*s_sizes(size_t *out) { return fake_sizes(%.*s, out); }\n", length, at,
             length, at);
   }

@@ -50,17 +50,17 @@ assert(two:resources()[2].dynamic_bytes > 48 << 10)
 
 export(ms.from_script [[
 @T.prim_func(s_tir=True)
-def boxes(A: T.Buffer((64, 320), "float16"), B: T.Buffer((320, 64), "float16"), C: T.Buffer((64, 64), "float32")):
-    for bx in T.thread_binding(1, thread="blockIdx.x"):
+def boxes(A: T.Buffer((128, 320), "float16"), B: T.Buffer((320, 64), "float16"), C: T.Buffer((128, 64), "float32")):
+    for bx in T.thread_binding(2, thread="blockIdx.x"):
         Z = T.alloc_buffer((64, 64), scope="wgmma.accumulator")
         for t in T.thread_binding(128, thread="threadIdx.x"):
             T.wgmma_fill(Z.data, 0, 64, T.float32(0))
-        for k in T.serial(5, annotations={"software_pipeline_stage": [0, 0, 2], "software_pipeline_order": [0, 1, 2], "software_pipeline_async_stages": [0], "software_pipeline_products_in_flight": 1, "software_pipeline_tensor_copies": 1, "software_pipeline_producer": 1}):
+        for k in T.serial(5, annotations={"software_pipeline_stage": [0, 0, 2], "software_pipeline_order": [0, 1, 2], "software_pipeline_async_stages": [0], "software_pipeline_products_in_flight": 1, "software_pipeline_tensor_copies": 1, "software_pipeline_producer": 1, "software_pipeline_multicast": 2}):
             S = T.alloc_buffer((64, 64), "float16", scope="shared.panels")
             U = T.alloc_buffer((64, 64), "float16", scope="shared.panels")
             for t in T.thread_binding(128, thread="threadIdx.x"):
                 for i, v in T.grid(4, 8):
-                    S[(i * 128 + t) // 8, t % 8 * 8 + v] = A[(i * 128 + t) // 8, k * 64 + t % 8 * 8 + v]
+                    S[(i * 128 + t) // 8, t % 8 * 8 + v] = A[bx * 64 + (i * 128 + t) // 8, k * 64 + t % 8 * 8 + v]
             for t in T.thread_binding(128, thread="threadIdx.x"):
                 for i, v in T.grid(4, 8):
                     U[(i * 128 + t) // 8, t % 8 * 8 + v] = B[k * 64 + (i * 128 + t) // 8, t % 8 * 8 + v]
@@ -68,7 +68,7 @@ def boxes(A: T.Buffer((64, 320), "float16"), B: T.Buffer((320, 64), "float16"), 
                 for j in range(4):
                     T.wgmma_mma(Z.data, 0, 64, S.access_ptr("r", offset=j * 16), 64, U.access_ptr("r", offset=j * 1024), 64, "row_major")
         for t in T.thread_binding(128, thread="threadIdx.x"):
-            T.wgmma_store(Z.data, 0, 64, C.access_ptr("w"), 64)
+            T.wgmma_store(Z.data, 0, 64, C.access_ptr("w", offset=bx * 4096), 64)
 ]], "boxes", "cuda -arch=sm_90a")
 LUA
 "$program" export.lua
@@ -148,17 +148,18 @@ static void use_two(void) {
 /* Halves are 0, 1 and 2, as a product of rows and columns has them. */
 static void use_boxes(void) {
   static const uint16_t halves[] = {0, 0x3c00, 0x4000};
-  static uint16_t x[64 * 320], y[320 * 64];
-  static float z[64 * 64];
+  static uint16_t x[128 * 320], y[320 * 64];
+  static float z[128 * 64];
   struct boxes_module module;
-  for (int i = 0; i < 64 * 320; i++) x[i] = halves[i % 7 % 3], y[i] = halves[i % 11 % 3];
+  for (int i = 0; i < 128 * 320; i++) x[i] = halves[i % 7 % 3];
+  for (int i = 0; i < 320 * 64; i++) y[i] = halves[i % 11 % 3];
   uint64_t dx = on_device(x, sizeof x), dy = on_device(y, sizeof y), dz = on_device(NULL, sizeof z);
   must(boxes_load(&module, image("boxes.cubin")), "load");
   must(boxes_launch(&module, dx, dy, dz, 0, NULL), "launch");
   must(cuMemcpyDtoH_v2(z, dz, sizeof z), "from the device");
   must(boxes_launch(&module, dx + 2, dy, dz, 0, NULL) != 1, "a launch on a tensor that TMA cannot copy");
   must(boxes_unload(&module), "unload");
-  for (int i = 0; i < 64; i++)
+  for (int i = 0; i < 128; i++)
     for (int j = 0; j < 64; j++) {
       int sum = 0;
       for (int k = 0; k < 320; k++) sum += (i * 320 + k) % 7 % 3 * ((k * 64 + j) % 11 % 3);
@@ -186,6 +187,7 @@ int main(void) {
 }
 C
 grep -q "__launch_bounds__(256)" boxes.cu || { echo "there is no producer warp group"; exit 1; }
+grep -q "ms_multicast_copy_2d(ms_at_U" boxes.cu || { echo "a cluster multicasts nothing"; exit 1; }
 name=$(sed -n '1s/^.*the kernels of \([^,]*\),.*/\1/p' gemm.c)
 sed -i "s/NAME/$name/g" use.c
 

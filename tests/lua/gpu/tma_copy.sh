@@ -1,8 +1,8 @@
 #!/bin/sh
 # usage: tma_copy.sh PROGRAM FAKE_CUDA FAKE_NVRTC OLD_CUDA: a kernel with TMA bulk tensor copies is run by the driver of
 # the tests' own, which makes tensor maps, and computes what it should, with a producer warp group too; a record of such
-# a kernel is found by tuning, and replayed and exported from the store; a driver too old for tensor maps is told by
-# name.
+# a kernel is found by tuning, and replayed and exported from the store, one with clusters too; a device that launches
+# no clusters refuses those alone; a driver too old for tensor maps is told by name.
 set -e
 program=$1 fake_cuda=$2 old_cuda=$4
 folder=$(mktemp -d)
@@ -92,4 +92,21 @@ done
 "$program" replay "$record" --db "$db" >"$folder/said" 2>&1 && grep -q "by 0, everywhere" "$folder/said" || { cat "$folder/said"; exit 1; }
 "$program" export "$record" -o "$folder/record.cu" --db "$db"
 grep -q "ms_named_barrier(1, " "$folder/record.cu" && grep -q "ms_tensor_copy_2d(" "$folder/record.cu" || { echo "a record's kernel has no producer warp group"; exit 1; }
+
+# Kernels whose blocks are clusters: a device that has none refuses them by name, and tuning goes on.
+sed -i 's/own\[#own + 1\] = \(.*\){boxes = {1}, producer = {1}})/for _, n in ipairs {2, 1} do own[#own + 1] = \1{boxes = {1}, producer = {1}, clusters = {n}}) end/' \
+  "$folder/rules.lua"
+grep -q "clusters = {n}" "$folder/rules.lua"
+tune_clusters() {
+  "$program" tune ops:matmul --target "cuda -arch=sm_90a" --rules "$folder/rules.lua" --policy random --trials 6 --db "$1" -- 256 128 128 \
+    dtype=float16 accumulate=float32 >"$folder/said" 2>&1 || { cat "$folder/said"; exit 1; }
+}
+FAKE_CUDA_CLUSTERS=1 tune_clusters "$folder/none.db"
+"$program" top -k 20 --db "$folder/none.db" >"$folder/top" 2>&1
+grep -q " us " "$folder/top" || { echo "nothing but clusters is refused, and no candidate was measured"; exit 1; }
+record=$(awk '/the device does not launch clusters of so many thread blocks/ {print $2; exit}' "$folder/top")
+[ -n "$record" ] || { echo "a device without clusters launches them"; cat "$folder/top"; exit 1; }
+"$program" replay "$record" --db "$folder/none.db" >"$folder/said" 2>&1 && grep -q "by 0, everywhere" "$folder/said" || { cat "$folder/said"; exit 1; }
+"$program" export "$record" --force -o "$folder/record.cu" --db "$folder/none.db"
+grep -q " __cluster_dims__(2, 1, 1) " "$folder/record.cu" && grep -q "ms_multicast_copy_2d(ms_at_" "$folder/record.cu" || { echo "a record's kernel multicasts nothing"; exit 1; }
 echo "tma_copy: ok"
