@@ -265,6 +265,24 @@ static void do_step(struct pipeline *p, tir_expr t, bool whole, bool more, tir_s
   }
 }
 
+/* The statement's only calls are MMAs, and nothing is stored. */
+static bool only_multiplies(const struct tir *ir, tir_stmt top) {
+  bool only = true;
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top))
+    only &= !tir_is(ir, s, TIR_STORE) && (!tir_is(ir, s, TIR_EVALUATE) || lower_is_product(ir, s));
+  return only;
+}
+
+/* Where consumers do nothing but multiply, as many iterations at once as there are stage buffers: which of them, and
+ * its mbarriers, are then constants, and nothing is computed of the iteration but the parity. */
+static void unroll_by_ring(const struct pipeline *p, tir_stmt loop) {
+  struct tir *ir = p->low->ir;
+  int64_t extent = tir_loop_extent(ir, loop), ring = p->plan.ring;
+  bool only = p->plan.producer && ring > 1 && extent >= ring && (!p->turn || extent % ring == 0);
+  for (uint32_t i = 0; i < p->plan.count && only; i++) only = p->parts[i].bulk || only_multiplies(ir, p->parts[i].stmt);
+  if (only) tir_annotate_symbol(ir, loop, tir_symbol_of(ir, TIR_UNROLL_COUNT), tir_int(ir, TIR_T_I32, ring));
+}
+
 /* The steps in which every stage has an iteration. What its stage buffers are in registers is indexed by constants.
  * Where a producer warp group copies, what is left runs all iterations, each in its own step. */
 static tir_stmt main_loop(struct pipeline *p) {
@@ -286,6 +304,7 @@ static tir_stmt main_loop(struct pipeline *p) {
   }
   tir_expr step = tir_sub(ir, tir_var_expr(ir, var), tir_sub(ir, p->min, tir_int(ir, v.type, p->plan.depth - early)));
   do_step(p, step, true, true, loop);
+  unroll_by_ring(p, loop);
   return loop;
 }
 
