@@ -16,6 +16,7 @@ busy machine | A record's mark: other programs ran whenever it was timed, so tha
 cache, caches, L1, L2, L3 | Memories between the registers and the main memory: L1 is the smallest and fastest; cores share L3. A GPU has L1 and L2.
 candidate, candidates | A schedule of a function: a sketch with a value for each decision. A trial measures one.
 censored, over | A record's status: its runs were stopped because it could not win. Its seconds are a lower bound of its time.
+cluster, clusters, thread block cluster, multicast | Thread blocks of a GPU that run side by side and reach one another's shared memory; a multicast copies to that of all.
 composed | Made of the best schedules of a function's groups.
 compute location | The loop under which a block is computed: compute_at moves it there.
 correlation | How well a cost model ranks candidates, by Spearman's coefficient: 1 is the order of their measured speeds, 0 is chance.

@@ -212,11 +212,12 @@ local function sketch_with(name, on, func)
   end
   error("no sketch with " .. name)
 end
--- Tiles, and decisions about copies: elements that a thread copies at once, TMA copies, a producer warp group for them.
-local function decide(sketch, tiles, lanes, boxes, producer)
+-- Tiles, and decisions about copies: elements that a thread copies at once, TMA copies, a producer warp group for them,
+-- blocks of a cluster that share them.
+local function decide(sketch, tiles, lanes, boxes, producer, cluster)
   local at, by = 0,
     {["meta_schedule.cooperative_fetch"] = lanes, ["software_pipeline_tensor_copies"] = boxes,
-     ["software_pipeline_producer"] = producer}
+     ["software_pipeline_producer"] = producer, ["software_pipeline_multicast"] = cluster or 1}
   for _, d in ipairs(sketch:draws()) do
     if d.kind == "SamplePerfectTile" then
       at = at + 1
@@ -239,6 +240,13 @@ less("wide products read less for each", best_known,
      ms.estimator(half, narrow, hopper):cost(decide(narrow, {{8, 8, 1, 1}, {8, 8, 1, 1}, {64, 4}}, 8, 1, 1)))
 assert(best_known < 0.9 * groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 2, 0, 0), "TMA copies cost threads nothing")
 assert(best_known < groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 0), "a producer warp group runs ahead")
+-- Of neighbours along n the first input is shared, of those along m the second, whose tiles are larger.
+local along_n, along_m = {{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, {{8, 4, 2, 1}, {16, 1, 1, 1}, {64, 4}}
+local alone, row, column = groups(along_n, 8, 1, 1), groups(along_n, 8, 1, 1, 2), groups(along_m, 8, 1, 1, 2)
+assert(column < row and row < alone, "clusters read less from the second-level cache")
+assert(alone == groups(along_m, 8, 1, 1), "without clusters both are alike")
+local apart = {{32, 1, 2, 1}, {16, 1, 1, 1}, {64, 4}}
+assert(groups(apart, 8, 1, 1, 2) == groups(apart, 8, 1, 1), "blocks that share no input gain nothing")
 assert(groups({{1, 4, 8, 2}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 1) == math.huge) -- 1152 threads
 assert(groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {2, 128}}, 8, 1, 1) == math.huge) -- mebibytes of shared memory
 -- The registers that the rule leaves free are those that the model counts beside accumulators; with more, no block
