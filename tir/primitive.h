@@ -76,9 +76,14 @@ bool tir_has_reducer(struct tir *ir, tir_block block);
 bool tir_can_rfactor(struct tir *ir, tir_loop loop, int factor_axis);
 /* Makes one pass of a maximum, and of the sum of exponentials of the distances to it. */
 bool tir_online_softmax(struct tir *ir, tir_block maximum, tir_block sum, ms_error *err);
-/* blocks: maximum, sum, and the sum of products that reads the softmax; skips: tiles that are masked do not run; *out:
- * the fused block. */
-bool tir_fuse_online_softmax(struct tir *ir, const tir_block *blocks, int64_t row_tile, int64_t column_tile, bool skips,
+/* Tiles of rows and columns; row_multiple: rows grow to a multiple of it, columns to whole tiles, 0: neither does;
+ * parts: of the columns, 1: all of them are one; skips: tiles that are masked do not run. */
+struct tir_softmax_tiling {
+  int64_t rows, columns, row_multiple, parts;
+  bool skips;
+};
+/* blocks: maximum, sum, and the sum of products that reads the softmax; *out: the fused block. */
+bool tir_fuse_online_softmax(struct tir *ir, const tir_block *blocks, const struct tir_softmax_tiling *tiling,
                              tir_block *out, ms_error *err);
 bool tir_fuse_reduction_epilogue(struct tir *ir, tir_block reduction, tir_block epilogue, ms_error *err);
 /* Makes one expression of a reduction over a window of at most 64 terms, added in their order. */

@@ -178,9 +178,12 @@ bool propose_fuse_online_softmax(struct grow *g, enum vm_kind kind) {
   for (uint32_t i = 0; i < blocks.count; i++) {
     if (!reduces(g, blocks.at[i]) || !last_two(g, blocks.at[i], &maximum, &sum)) continue;
     bool swap = once_in(g, 20);
+    int64_t rows = 1 + below(g, 6), multiple = percent(g, 50) ? 0 : rows * (1 + below(g, 3)) + once_in(g, 20);
     return ref_block(g, swap ? sum : maximum, &first) && ref_block(g, swap ? maximum : sum, &second) &&
            ref_block(g, blocks.at[i], &product) &&
-           perform(g, kind, VALUES(first, second, product, vm_int(1 + below(g, 6)), vm_int(1 + below(g, 8))),
+           perform(g, kind,
+                   VALUES(first, second, product, vm_int(rows), vm_int(1 + below(g, 8)), vm_int(multiple),
+                          vm_int(percent(g, 50) ? 1 : 1 + below(g, 4))),
                    VALUES(vm_bool(percent(g, 50))), NULL, NULL);
   }
   return false;

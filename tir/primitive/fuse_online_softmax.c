@@ -11,6 +11,11 @@
  * infinity, where an affine comparison of row and column fails, which holds of the first column in each row. Such tiles
  * add nothing, unless all that a row has left is the least finite value, or less.
  *
+ * Where it is asked to, rows grow to a multiple, and columns to whole tiles: x of a column that is none is negative
+ * infinity, what sums read of it is zero, and the rows that are none are not in the results. And columns are divided
+ * into parts, each with a maximum and sums of its own, which blocks behind the fused one join, scaled likewise (Dao,
+ * Haziza, Massa and Sizov, "Flash-Decoding for long-context inference", 2023).
+ *
  * Requires: in one scope, a stage pipeline, three reduction blocks below loops alone, without buffers of their own,
  *           that reduce inside of the scope and write one region each, in global memory. Maximum: of floats, from the
  *           least finite value, or from negative infinity where it is read by the other two only. Sum: from zero, of
@@ -20,12 +25,17 @@
  *           has one iteration that reduces, over the same columns, and all take whole domains of constant extents from
  *           0 on. Maximum and sum are written at their iterations, and read at iterations of the product. Other blocks
  *           read them after the product, under no loop that is around it; and what the product reads is made under
- *           none of its loops.
+ *           none of its loops. Where rows or columns grow, sums read buffers at them that end with them, and values are
+ *           products of such, so that a zero stays one; where rows grow and no parts are joined, the scope allocates
+ *           maximum and sum, which nothing else reads. Parts have tiles, each as many.
  * After:    loops over rows but those of the last dimension, tiles of these, and tiles of columns; in them the block
  *           PRODUCT_o with, in this order, what makes x, MAXIMUM (of the tile), MAXIMUM_carry, PRODUCT_weights (the
  *           exponentials), SUM (of the tile), SUM_carry, PRODUCT (of the tile) and PRODUCT_carry. Then
- *           PRODUCT_normalize divides, where the product did. Tiles at the end run under predicates. Which tiles
- *           are skipped is noted on the fused block, for lowering.
+ *           PRODUCT_normalize divides, where the product did. Tiles at the end run under predicates; where rows and
+ *           columns grow, they are whole, copies BUFFER_pad of what is read stand before the fused block, and
+ *           PRODUCT_normalize is there in any case. Parts are a loop in those of rows; MAXIMUM_join, SUM_join and
+ *           PRODUCT_join come before PRODUCT_normalize. Which tiles are skipped is noted on the fused block, for
+ *           lowering.
  * Forward:  the three blocks and their loops are dead; what makes x keeps its blocks, in new loops.
  * Source: Milakov and Gimelshein, 2018; Rabe and Staats, "Self-attention does not need O(n^2) memory", 2021; Dao et
  * al., "FlashAttention", 2022, algorithm 1. */
@@ -323,7 +333,7 @@ static bool check_nest(struct tir *ir, const struct tir_fused_softmax *plan, ms_
 
 static bool check_tile(struct tir *ir, const struct tir_fused_softmax *plan, int64_t tile, tir_var of, const char *what,
                        ms_error *err) {
-  long long extent = (long long)tir_at(ir, ir->vars.at[of].extent)->imm;
+  long long extent = plan->row_multiple ? INT32_MAX : (long long)tir_at(ir, ir->vars.at[of].extent)->imm;
   return (tile >= 1 && tile <= extent) ||
          tir_refuse(ir, err, MS_SOFTMAX_TILE, plan->product.block, "a tile of %lld %s; there are %lld", (long long)tile,
                     what, extent);
@@ -345,12 +355,13 @@ static bool check_fuse_online_softmax(struct tir *ir, const tir_block *blocks, s
       !check_tile(ir, plan, plan->column_tile, plan->product.column, "columns", err))
     return false;
   tir_find_softmax_producers(ir, plan);
-  return true;
+  return tir_check_softmax_growth(ir, plan, err);
 }
 
-bool tir_fuse_online_softmax(struct tir *ir, const tir_block *blocks, int64_t row_tile, int64_t column_tile, bool skips,
+bool tir_fuse_online_softmax(struct tir *ir, const tir_block *blocks, const struct tir_softmax_tiling *tiling,
                              tir_block *out, ms_error *err) {
-  struct tir_fused_softmax plan = {.row_tile = row_tile, .column_tile = column_tile, .skips = skips};
+  struct tir_fused_softmax plan = {.row_tile = tiling->rows, .column_tile = tiling->columns, .skips = tiling->skips};
+  plan.row_multiple = tiling->row_multiple, plan.parts = tiling->parts;
   struct tir_mark mark = tir_mark(ir);
   for (int i = 0; i < 3; i++) assert(tir_is(ir, blocks[i], TIR_BLOCK));
   if (!tir_rewind_unless(ir, &mark, check_fuse_online_softmax(ir, blocks, &plan, err))) return false;

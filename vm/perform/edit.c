@@ -213,9 +213,12 @@ bool vm_do_fuse_online_softmax(struct vm_run *r, const struct vm_step *s) {
   tir_block blocks[3], made;
   for (uint32_t i = 0; i < 3; i++)
     if (!vm_get_block(r, vm_input(r, s, i), &blocks[i])) return false;
-  int64_t rows = vm_get_int(r, vm_input(r, s, 3)), columns = vm_get_int(r, vm_input(r, s, 4));
-  return tir_fuse_online_softmax(r->ir, blocks, rows, columns, vm_attr(r, s, 0)->value, &made, r->err) &&
-         vm_give_one(r, s, made);
+  struct tir_softmax_tiling tiling = {.rows = vm_get_int(r, vm_input(r, s, 3)),
+                                      .columns = vm_get_int(r, vm_input(r, s, 4)),
+                                      .row_multiple = vm_get_int(r, vm_input(r, s, 5)),
+                                      .parts = vm_get_int(r, vm_input(r, s, 6)),
+                                      .skips = vm_attr(r, s, 0)->value};
+  return tir_fuse_online_softmax(r->ir, blocks, &tiling, &made, r->err) && vm_give_one(r, s, made);
 }
 
 /* ---- Annotations ------------------------------------------------------------------------------------------------- */
