@@ -247,8 +247,8 @@ static void read_arguments(lua_State *L, struct vm_trace *pool, const struct vm_
       for (uint32_t k = 0; k < given.repeated_count; k++) add_input(L, a, given.repeated[k]);
     } else if (given.is_given[i]) {
       add_input(L, a, given.values[i]);
-    } else if (sig->at[i].standard && sig->at[i].list) {
-      add_input(L, a, vm_list(pool, VM_LIST, NULL, 0));
+    } else if (sig->at[i].standard) {
+      add_input(L, a, vm_default_value(pool, &sig->at[i]));
     } else {
       char text[64];
       missing_argument(L, &sig->at[i], vm_param_text(&sig->at[i], text, sizeof text));

@@ -28,7 +28,8 @@
  *           none of its loops. Where rows or columns grow, sums read buffers at them that end with them, and values are
  *           products of such, so that a zero stays one; where rows grow and no parts are joined, the scope allocates
  *           maximum and sum, which nothing else reads. Parts have tiles, each as many.
- * After:    loops over rows but those of the last dimension, tiles of these, and tiles of columns; in them the block
+ * After:    loops over rows but those of the last dimension (that has more than one; where rows grow, of any), tiles
+ *           of these, and tiles of columns; in them the block
  *           PRODUCT_o with, in this order, what makes x, MAXIMUM (of the tile), MAXIMUM_carry, PRODUCT_weights (the
  *           exponentials), SUM (of the tile), SUM_carry, PRODUCT (of the tile) and PRODUCT_carry. Then
  *           PRODUCT_normalize divides, where the product did. Tiles at the end run under predicates; where rows and
@@ -218,7 +219,8 @@ static bool find_rows(struct tir *ir, struct tir_fused_softmax *plan, tir_expr l
     }
     for (uint32_t k = 0; k < d; k++) spatial = spatial && plan->row[k] != plan->row[d];
     if (!spatial && n.kind != TIR_INT_IMM) return false;
-    if (spatial && (plan->tiled < 0 || !tir_is_const(ir, ir->vars.at[n.ref].extent, 1))) plan->tiled = (int)d;
+    bool last = plan->tiled < 0 || plan->row_multiple || !tir_is_const(ir, ir->vars.at[n.ref].extent, 1);
+    if (spatial && last) plan->tiled = (int)d;
   }
   return plan->tiled >= 0;
 }

@@ -13,9 +13,11 @@
  *
  * Requires: no blocks; rows are of loops of constant extents, multiples of 8 (of a warp group, of 64), columns of such
  *           loops in them, multiples of 8; what is reduced along columns begins, before the loop of these, with a
- *           constant (a sum with 0).
+ *           constant (a sum with 0). Loops of other numbers of rows, and conditions, which load nothing, hold stores to
+ *           memory alone.
  * Gives:    elements of fragments that calls touch are touched by mma_get and mma_put, or wgmma_get and wgmma_put;
  *           fragments that no call touches, and buffers of scope mma.rows or wgmma.rows, are each lane's own memory.
+ *           What is stored to memory once a row, the first of the four lanes stores.
  * Keeps:    everything else. An access that is not shown to be of this form is refused.
  * Source: PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type", "Register Fragments for
  * wgmma.mma_async.m64nNk16"; Dao, "FlashAttention-2", 2023. */
@@ -75,15 +77,15 @@ static tir_expr at_first(struct tir *ir, tir_expr e, tir_var v) {
   return e;
 }
 
-/* The loop around s whose variable is added to the index, over whole groups: of the rest, which is put in *first, only
- * multiples of a group are left. TIR_NONE: there is none. */
-static tir_stmt loop_of_index(struct tir *ir, tir_stmt s, tir_expr index, int64_t group, tir_expr *first) {
+/* The loop around s whose variable is added to the index, over whole groups, or also a part of one: of the rest, which
+ * is put in *first, only multiples of a group are left. TIR_NONE: there is none. */
+static tir_stmt loop_of_index(struct tir *ir, tir_stmt s, tir_expr index, int64_t group, bool part, tir_expr *first) {
   for (tir_stmt p = tir_stmt_at(ir, s)->parent; p; p = tir_stmt_at(ir, p)->parent) {
     if (!tir_is(ir, p, TIR_LOOP) || !tir_uses_var(ir, index, var_of(ir, p))) continue;
     int kind = tir_stmt_at(ir, p)->loop_kind;
     tir_expr var = tir_var_expr(ir, var_of(ir, p)), rest = at_first(ir, index, var_of(ir, p));
     bool plain = kind == TIR_SERIAL || kind == TIR_UNROLLED || kind == TIR_VECTORIZED;
-    if (!plain || tir_loop_extent(ir, p) <= 0 || tir_loop_extent(ir, p) % group) continue;
+    if (!plain || tir_loop_extent(ir, p) <= 0 || (tir_loop_extent(ir, p) % group && !part)) continue;
     if (!tir_is_const(ir, tir_as(ir, p, TIR_LOOP)->loop.min, 0)) continue;
     int64_t modulus, remainder;
     tir_modular(ir, rest, &modulus, &remainder);
@@ -115,9 +117,9 @@ static bool find_place(struct rows *r, tir_stmt s, const struct access *a, struc
   if (r->pointers[a->buffer] && (of_rows || !is_numbered(ir, a->buffer))) return false;
   *out = (struct place){TIR_NONE, TIR_NONE, TIR_NONE, TIR_NONE};
   tir_expr row = a->indices[a->count - (of_rows ? 1 : 2)];
-  out->row_loop = loop_of_index(ir, s, row, even_rows(tir_is_group_fragment(ir, a->buffer)), &out->row);
+  out->row_loop = loop_of_index(ir, s, row, even_rows(tir_is_group_fragment(ir, a->buffer)), true, &out->row);
   if (out->row_loop && !of_rows)
-    out->column_loop = loop_of_index(ir, s, a->indices[a->count - 1], GROUP_COLUMNS, &out->column);
+    out->column_loop = loop_of_index(ir, s, a->indices[a->count - 1], GROUP_COLUMNS, false, &out->column);
   return out->row_loop && (of_rows || (out->column_loop && tir_is_below(ir, out->column_loop, out->row_loop)));
 }
 
@@ -156,7 +158,20 @@ static bool begins_before(const struct tir *ir, tir_stmt nest, tir_stmt store, i
          (operation != TIR_ADD || value->real == 0);
 }
 
-/* A store below the loop of rows: of what a lane holds, or by one lane alone. */
+/* A condition is around the store, or fewer rows are than the lanes hold. */
+static bool is_partial(const struct tir *ir, tir_stmt row_loop, tir_stmt s, int64_t group) {
+  bool partial = tir_loop_extent(ir, row_loop) % group != 0;
+  for (; s != row_loop; s = tir_stmt_at(ir, s)->parent) partial = partial || tir_is(ir, s, TIR_IF);
+  return partial;
+}
+
+static bool is_in_columns(const struct tir *ir, tir_stmt row_loop, tir_stmt s) {
+  while ((s = tir_stmt_at(ir, s)->parent) != row_loop)
+    if (tir_is(ir, s, TIR_LOOP)) return true;
+  return false;
+}
+
+/* A store below the loop of rows: of what a lane holds, or to memory. */
 static bool may_store(struct rows *r, tir_stmt row_loop, tir_stmt s) {
   struct tir *ir = r->ir;
   const struct tir_stmt_node *n = tir_as(ir, s, TIR_STORE);
@@ -165,13 +180,10 @@ static bool may_store(struct rows *r, tir_stmt row_loop, tir_stmt s) {
   struct access a = {to, tir_buffer_at(ir, to)->rank, {TIR_NONE}};
   memcpy(a.indices, tir_operands(ir, n->store.indices), a.count * sizeof *a.indices);
   struct place p;
-  bool held = is_held(ir, to), in_columns = false;
-  if (held && (!find_place(r, s, &a, &p) || p.row_loop != row_loop)) return false;
-  if (held && p.column_loop) return true;
-  for (tir_stmt l = tir_stmt_at(ir, s)->parent; l != row_loop; l = tir_stmt_at(ir, l)->parent)
-    in_columns = in_columns || tir_is(ir, l, TIR_LOOP);
-  if (!held) return in_columns;
-  if (!in_columns) return true;
+  if (!is_held(ir, to)) return true;
+  if (!find_place(r, s, &a, &p) || p.row_loop != row_loop) return false;
+  if (is_partial(ir, row_loop, s, even_rows(tir_is_group_fragment(ir, to)))) return false;
+  if (p.column_loop || !is_in_columns(ir, row_loop, s)) return true;
   int operation = reduction_of(ir, s);
   tir_stmt nest = operation < 0 ? TIR_NONE : outermost_below(ir, s, row_loop);
   return nest && begins_before(ir, nest, s, operation);
@@ -184,6 +196,9 @@ static bool check_nest(struct rows *r, tir_stmt row_loop) {
     int kind = tir_stmt_at(ir, s)->kind;
     if (kind == TIR_STORE)
       fits = may_store(r, row_loop, s);
+    else if (kind == TIR_IF)
+      fits = !tir_stmt_at(ir, s)->first[TIR_ELSE] &&
+             !(tir_at(ir, tir_stmt_at(ir, s)->test.condition)->flags & TIR_HAS_LOAD);
     else
       fits = kind == TIR_LOOP && tir_loop_axis(ir, s) == TIR_AXIS_COUNT;
   }
@@ -384,20 +399,38 @@ static tir_expr row_of(const struct nest *n) {
   return tir_add(ir, tir_add(ir, fragment, of_warp), tir_add(ir, half, row));
 }
 
+static tir_stmt new_test(struct tir *ir, tir_expr condition) {
+  tir_stmt test = tir_new_stmt(ir, TIR_IF);
+  tir_as(ir, test, TIR_IF)->test.condition = condition;
+  return test;
+}
+
+/* What one lane stores of those that share the row. */
+static void store_once(struct nest *n, tir_stmt store) {
+  struct tir *ir = n->rows->ir;
+  tir_expr part = tir_floormod(ir, of_var(ir, n->lane), number(ir, LANES_A_ROW));
+  tir_stmt test = new_test(ir, tir_make(ir, TIR_EQ, part, number(ir, 0)));
+  tir_replace(ir, store, test);
+  tir_append(ir, test, TIR_BODY, store);
+}
+
 static void share_out(struct rows *r, tir_stmt loop) {
   struct tir *ir = r->ir;
   bool group = r->group;
   struct nest n = {.rows = r, .loop = loop};
   n.lane = new_var(ir, "tx", group ? TIR_GROUP : TIR_WARP);
-  n.q = new_var(ir, "q", tir_loop_extent(ir, loop) / rows_for_one(group));
+  int64_t rows = tir_loop_extent(ir, loop), even = even_rows(group), whole = (rows + even - 1) / even * even;
+  n.q = new_var(ir, "q", whole / rows_for_one(group));
   split_columns(&n);
   for (tir_stmt s = tir_next(ir, loop, loop), next; s; s = next) {
     next = tir_next(ir, s, loop);
     if (!tir_is(ir, s, TIR_STORE)) continue;
-    bool of_rows = is_of_rows(ir, tir_stmt_at(ir, s)->store.buffer);
+    tir_buffer to = tir_stmt_at(ir, s)->store.buffer;
+    bool of_rows = is_of_rows(ir, to), once = !is_held(ir, to) && !is_in_columns(ir, loop, s);
     tir_stmt nest = of_rows ? outermost_below(ir, s, loop) : TIR_NONE;
     int operation = nest && nest != s ? reduction_of(ir, s) : -1;
-    change_store(&n, s);
+    s = change_store(&n, s);
+    if (once) store_once(&n, s);
     if (operation >= 0) join_lanes(ir, nest, s, operation);
   }
   for (tir_stmt s = tir_next(ir, loop, loop), next; s; s = next) {
@@ -408,7 +441,9 @@ static void share_out(struct rows *r, tir_stmt loop) {
   tir_symbol axis = tir_symbol_of(ir, tir_axis_name(TIR_THREAD_X));
   tir_as(ir, lanes, TIR_LOOP)->loop.thread = axis;
   tir_append(ir, lanes, TIR_BODY, groups);
-  tir_move_children(ir, loop, TIR_BODY, groups, TIR_BODY);
+  tir_stmt inner = whole == rows ? groups : new_test(ir, tir_make(ir, TIR_LT, row_of(&n), number(ir, rows)));
+  if (inner != groups) tir_append(ir, groups, TIR_BODY, inner);
+  tir_move_children(ir, loop, TIR_BODY, inner, TIR_BODY);
   tir_replace(ir, loop, lanes);
   tir_expr lane = of_var(ir, n.lane), quarter = number(ir, LANES_A_ROW);
   stand_for(ir, var_of(ir, loop), row_of(&n));
