@@ -50,15 +50,15 @@ function chain.find_parts(sch, product)
 end
 
 -- The loop of rows and the one of columns of a block that writes a matrix, and its loop that reduces; nil: it is
--- another.
-function chain.matrix_loops(sch, block)
+-- another. innermost: of dimensions before the columns that may be rows, as those of one element, the last is.
+function chain.matrix_loops(sch, block, innermost)
   local kinds, row, column, reduce = sch:loop_iter_kinds(block), nil, nil, nil
   local shape = sch:writes(block)[1].shape
   for i, l in ipairs {sch:get_loops(block)} do
     local stride = kinds[i] == "spatial" and sch:write_stride(block, 0, l)
     if kinds[i] == "reduce" and not reduce then reduce = l
     elseif stride == 1 and not column then column = l
-    elseif stride == shape[#shape] and not row then row = l
+    elseif stride == shape[#shape] and (not row or innermost) then row = l
     elseif not stride or sch:extent(l) > 1 and stride <= shape[#shape] then return nil end
   end
   if row and column then return row, column, reduce end
@@ -154,15 +154,16 @@ end
 
 -- The products of the chain that ends in one of float32, its softmax inlined: the names of maximum and sum, the block
 -- of scores, and of both products the loops of rows, of columns, and the one that reduces; nil: there are none.
-function chain.find_products(sch, product)
+-- innermost: as of matrix_loops.
+function chain.find_products(sch, product, innermost)
   if not chain.inline_softmax(sch, product) then return nil end
   local maximum, sum = chain.find_parts(sch, product)
   local scores = maximum and chain.find_scores(sch, maximum)
   if not scores or sch:writes(scores)[1].type ~= "float32" or sch:writes(product)[1].type ~= "float32" then
     return nil
   end
-  local row, column, depth = chain.matrix_loops(sch, scores)
-  local to, value, along = chain.matrix_loops(sch, product)
+  local row, column, depth = chain.matrix_loops(sch, scores, innermost)
+  local to, value, along = chain.matrix_loops(sch, product, innermost)
   if not depth or not along or #sch:reads(scores) ~= 2 then return nil end
   return {maximum = maximum, sum = sum, scores = scores, row = row, column = column, depth = depth, to = to,
           value = value, along = along}
@@ -198,36 +199,90 @@ end
 
 -- ---- On a GPU ------------------------------------------------------------------------------------------------------
 
--- Loops of the fused block: blocks of threads, so many at most along a thread axis, tiles of columns. Gives the last
--- two, and the number along the axis. Where rows see unlike numbers of columns, all blocks of the same rows are
--- neighbours: those that take longest begin first, whatever their head (tir/lower/loop/ends.c).
-function chain.bind_tiles(sch, outer, axis, most)
+-- Loops of the fused block: blocks of threads, also those of parts of the columns where there are several, so many at
+-- most along a thread axis, tiles of columns. Gives the last two, and the number along the axis. Where rows see unlike
+-- numbers of columns, all blocks of the same rows are neighbours: those that take longest begin first, whatever their
+-- head (tir/lower/loop/ends.c).
+function chain.bind_tiles(sch, outer, axis, most, in_parts)
   local loops = {sch:get_loops(outer)}
-  local columns, tiles = table.remove(loops), table.remove(loops)
+  local columns, part = table.remove(loops), in_parts and table.remove(loops) or nil
+  local tiles = table.remove(loops)
   local factors = {sch:sample_perfect_tile(tiles, 2, most)}
   local blocks, inner = sch:split(tiles, factors)
+  if part then
+    sch:reorder {part, inner}
+    loops[#loops + 1] = part
+  end
   if sch:annotation(outer, "msched.idle_above_zero") and #loops > 0 then
     sch:reorder {blocks, table.unpack(loops)}
     table.insert(loops, 1, blocks)
   else
-    loops[#loops + 1] = blocks
+    table.insert(loops, part and #loops or #loops + 1, blocks)
   end
   sch:bind(#loops > 1 and sch:fuse(loops) or loops[1], "blockIdx.x")
   sch:bind(inner, axis)
   return inner, columns, factors[2]
 end
 
--- The division at the end, of that name, under a loop, with what follows it element by element, in whatever order that
--- is in memory; gives it.
-function chain.divide_under(sch, name, loop)
+-- The division at the end, of that name, with what follows it element by element, in whatever order that is in memory.
+local function end_of(sch, name)
   local normalize = sch:get_sblock(name)
   while #sch:consumers(normalize) == 1 do
     local consumer = sch:get_consumers(normalize)
     if not sch:is_spatial(consumer) or not sch:can_reverse_inline(consumer) then break end
     sch:reverse_compute_inline(consumer)
   end
+  return normalize
+end
+
+-- The same under a loop; gives it.
+function chain.divide_under(sch, name, loop)
+  local normalize = end_of(sch, name)
   sch:reverse_compute_at(normalize, loop, {preserve_unit_loops = true})
   return normalize
+end
+
+-- The block that writes what another reads at this number, a producer of the block around that.
+function chain.maker_of(sch, block, index, around)
+  local buffer = sch:reads(block)[index + 1].buffer
+  for _, name in ipairs(sch:producers(around)) do
+    local maker = sch:get_sblock(name)
+    if sch:writes(maker)[1].buffer == buffer then return maker end
+  end
+end
+
+-- What parts of the columns leave for the kernel that joins them, as copies; names: of maximum, sum and product.
+function chain.copy_parts(sch, names)
+  local joins, copies = {}, {}
+  for i, name in ipairs(names) do joins[i] = sch:get_sblock(name .. "_join") end
+  for i, name in ipairs(names) do
+    local readers = i == 1 and joins or {joins[i]}
+    local made = sch:writes(sch:get_sblock(name .. "_carry"))
+    copies[i] = sch:cache_read(joins[i], chain.number_of_read(sch, joins[i], made[#made].buffer), "global", readers)
+  end
+  return copies
+end
+
+-- The kernel that joins the parts, of so many threads a block at most: a thread has some neighbours of a row of the
+-- result, and finds the row's maximum and sum by itself.
+function chain.join_parts(sch, names, threads, lanes)
+  local normalize, joins = end_of(sch, names[3] .. "_normalize"), {}
+  local loops = {sch:get_loops(normalize)}
+  local value = table.remove(loops)
+  while sch:extent(value) % lanes > 0 do lanes = lanes // 2 end
+  local groups, vector = sch:split(value, {msched.rest, lanes})
+  local rows, several = #loops > 1 and sch:fuse(loops) or loops[1], math.max(1, threads // sch:extent(groups))
+  while sch:extent(rows) % several > 0 do several = several - 1 end
+  local blocks, row = sch:split(rows, {msched.rest, several})
+  local thread = sch:fuse(row, groups)
+  sch:bind(blocks, "blockIdx.x")
+  sch:bind(thread, "threadIdx.x")
+  for k = 3, 1, -1 do
+    joins[k] = sch:get_sblock(names[k] .. "_join")
+    sch:compute_at(joins[k], thread, {preserve_unit_loops = true})
+    sch:set_scope(joins[k], 0, "local")
+  end
+  sch:vectorize(vector)
 end
 
 -- No other rule schedules a block.

@@ -180,8 +180,13 @@ local function tensor_tiling(target, groups)
           split = split_of(target, TENSOR_RESULTS, 256), pads = {least = 0.25, multiples = {8, 4, 2}, share = 0.125}}
 end
 
+-- Columns of attention are divided among blocks where these are fewer than a GPU's multiprocessors.
+local function columns_split(target)
+  return {least = 512, blocks = sms_of(target), most_blocks = 8 * sms_of(target), choices = 6, threads = 128, lanes = 4}
+end
+
 -- Attention by mma.sync, from sm_80 on: tiles of rows and columns of a warp, those that most registers pay for first.
-local function softmax_by_warps(factors)
+local function softmax_by_warps(target, factors)
   local groups = {}
   for inputs, short in pairs(factors) do
     local product = mma_sync(inputs, "float32", short, "f32", 16)
@@ -193,11 +198,12 @@ local function softmax_by_warps(factors)
   end
   return {tiles = {{rows = 16, columns = 64}, {rows = 16, columns = 128}, {rows = 32, columns = 64},
                    {rows = 16, columns = 32}, {rows = 32, columns = 32}, {rows = 16, columns = 16}},
-          groups = groups, warps = 8, stages = 1, registers = 160}
+          groups = groups, warps = 8, stages = 1, registers = 160, least = 1, growth = 0.25,
+          split = columns_split(target)}
 end
 
 -- The same by wgmma: tiles of a warp group.
-local function softmax_by_groups(factors, shared_bytes)
+local function softmax_by_groups(target, factors)
   local groups = {}
   for inputs, short in pairs(factors) do
     local function width(n)
@@ -210,13 +216,14 @@ local function softmax_by_groups(factors, shared_bytes)
                            rows = "wgmma.rows", tiles = "shared.dyn.panels"}
   end
   return {tiles = {{rows = 64, columns = 128}, {rows = 64, columns = 64}}, groups = groups, warps = 3,
-          stages = {1, 2, 3}, registers = 168, shared_bytes = shared_bytes, tensor_copies = {1, 0}, producer = {1, 0}}
+          stages = {1, 2, 3}, registers = 168, shared_bytes = target.shared_bytes, tensor_copies = {1, 0},
+          producer = {1, 0}, least = 17, growth = 0.25, split = columns_split(target)}
 end
 
 local function fused_softmax(target)
   local forms, factors = {}, {float16 = "f16", bfloat16 = "bf16"}
-  if target.wgmma == 1 then forms[#forms + 1] = softmax_by_groups(factors, target.shared_bytes) end
-  if target.arch >= 80 then forms[#forms + 1] = softmax_by_warps(factors) end
+  if target.wgmma == 1 then forms[#forms + 1] = softmax_by_groups(target, factors) end
+  if target.arch >= 80 then forms[#forms + 1] = softmax_by_warps(target, factors) end
   return {forms = forms}
 end
 

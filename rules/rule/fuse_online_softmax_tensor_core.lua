@@ -17,7 +17,10 @@
 -- warp group; groups, each {inputs, a, c, ...}: the type of the factors, scopes of fragments, and tensor intrinsics:
 -- load_a, load_b, load_b_by_columns, sync, sync_by_columns, fill of fragments, and scope b; or, where `warps` says how
 -- many multiply at once, width(columns), which gives fill, sync_by_columns and sync_registers of so many columns, or
--- nil; warps: most of a block, or warp groups; stages: one, or those that are drawn; registers: most of a thread for
+-- nil; warps: most of a block, or warp groups; least: fewest rows; growth: a share by which rows and columns grow more
+-- than they must; split: {least, blocks, most_blocks, choices, threads, lanes}: so many columns, where blocks of threads
+-- are no more than that, are divided into parts, up to so many blocks, of so many choices; threads of a block that joins them, elements of each;
+-- stages: one, or those that are drawn; registers: most of a thread for
 -- fragments; shared_bytes: of a block; tensor_copies, producer: choices of whether TMA copies, and a producer warp
 -- group issues that.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
@@ -120,9 +123,16 @@ local function fetch(sch, copy, lanes, warps)
   sch:annotate(copy, "meta_schedule.cooperative_fetch", lanes)
 end
 
+-- Rows of all matrices of scores.
+local function others_of(sch, scores)
+  local shape, rows = sch:writes(scores)[1].shape, 1
+  for d = 1, #shape - 1 do rows = rows * shape[d] end
+  return rows
+end
+
 -- The chain that ends in the product, its softmax inlined; nil: it is none that this rule fuses.
 local function find_chain(sch, product, p)
-  local c = chain.find_products(sch, product)
+  local c = chain.find_products(sch, product, true)
   if not c then return nil end
   local scores, row, column, depth = c.scores, c.row, c.column, c.depth
   local to, value, along = c.to, c.value, c.along
@@ -144,7 +154,8 @@ local function find_chain(sch, product, p)
   local width, depth_extent = sch:extent(value), sch:extent(depth)
   if width % SIDE ~= 0 or depth_extent % SIDE ~= 0 then return nil end
   return {maximum = c.maximum, sum = c.sum, scores = scores, group = group, first = first, second = second,
-          values = values, rows = sch:extent(row), columns = sch:extent(column), width = width, depth = depth_extent}
+          values = values, rows = sch:extent(row), columns = sch:extent(column), width = width, depth = depth_extent,
+          others = others_of(sch, scores) // sch:extent(row)}
 end
 
 -- Registers of a lane for fragments: of both products' accumulators, of the first operand, of the exponentials. Warp
@@ -212,43 +223,112 @@ end
 
 local function fits(c, tile, p)
   local width = c.group.width
-  return c.rows % tile.rows == 0 and c.columns % tile.columns == 0 and fragment_registers(c, tile) <= p.registers
-    and (not width or width(tile.columns) and width(c.width))
+  return fragment_registers(c, tile) <= p.registers and (not width or width(tile.columns) and width(c.width))
 end
 
--- A schedule with this tile for each warp, or warp group; nil: it is not to be had.
-local function fused(sch, product, tile, p, context)
+local function up_to(extent, multiple) return (extent + multiple - 1) // multiple * multiple end
+
+-- The tiles of a form that fit, and waste little: rows and columns grow to whole tiles, but no more of them than by a
+-- share of what the best of these tiles makes of them.
+local function tiles_of(c, p)
+  local list, least = {}, math.huge
+  for _, tile in ipairs(p.tiles) do
+    local made = up_to(c.rows, tile.rows) * up_to(c.columns, tile.columns)
+    if fits(c, tile, p) and c.rows >= p.least then list[#list + 1], least = {tile, made}, math.min(least, made) end
+  end
+  local few = {}
+  for _, entry in ipairs(list) do if entry[2] <= (1 + p.growth) * least then few[#few + 1] = entry[1] end end
+  return few
+end
+
+-- Rows grow to a multiple of this: of so many tiles that several warps share them, if that makes few more; 0: nothing
+-- grows.
+local function multiple_of(c, tile, p, in_parts)
+  if c.rows % tile.rows == 0 and c.columns % tile.columns == 0 then return in_parts and tile.rows or 0 end
+  local least, warps = up_to(c.rows, tile.rows), 1
+  while 2 * warps <= p.warps and up_to(c.rows, 2 * warps * tile.rows) <= (1 + p.growth) * least do warps = 2 * warps end
+  return warps * tile.rows
+end
+
+-- Into how many parts the columns may be divided, so that a GPU has enough blocks of threads.
+local function parts_of(c, tile, p)
+  local blocks, tiles, list = c.others * (up_to(c.rows, tile.rows) // tile.rows), -(-c.columns // tile.columns), {}
+  if blocks > p.split.blocks or c.columns < p.split.least then return list end
+  for n = 2, tiles do
+    local whole = c.columns % tile.columns > 0 and n & (n - 1) == 0 or c.columns % (tile.columns * n) == 0
+    if whole and blocks * n <= p.split.most_blocks and #list < p.split.choices then list[#list + 1] = n end
+  end
+  return list
+end
+
+-- Copies of what the products read, as tiles: of rows, as fragments too, which is what products of warps read. What
+-- grows has padded copies already, once it is fused.
+local function copy_before(s, c, product)
+  local group, copies = c.group, {}
+  if not c.columns_grow then
+    copies.keys = s:cache_read(c.scores, c.second, group.tiles, {c.scores})
+    copies.values = s:cache_read(product, c.values, group.tiles, {product})
+  end
+  if not c.rows_grow then
+    copies.queries = s:cache_read(c.scores, c.first, group.tiles, {c.scores})
+    copies.operand = not group.warps and s:cache_read(c.scores, c.first, group.a, {c.scores}) or nil
+  end
+  return copies
+end
+
+local function take_padded(s, c, copies, outer, scores, product)
+  local group, loops, own = c.group, {s:get_loops(scores)}, {s:get_loops(product)}
+  local function take(block, one, other)
+    local copy = chain.maker_of(s, block, (chain.read_along(s, block, one, other)), outer)
+    s:set_scope(copy, 0, group.tiles)
+    return copy
+  end
+  if c.columns_grow then
+    copies.keys, copies.values = take(scores, last(loops, 1), last(loops, 2)), take(product, last(own), last(own, 2))
+  end
+  if not c.rows_grow then return end
+  copies.queries = take(scores, last(loops, 2), last(loops, 1))
+  if not group.warps then
+    copies.operand = s:cache_write(copies.queries, 0, group.tiles)
+    s:set_scope(copies.operand, 0, group.a)
+  end
+end
+
+-- A schedule with this tile for each warp, or warp group, in_parts: with the columns divided among blocks; nil: it is
+-- not to be had.
+local function fused(sch, product, tile, p, context, in_parts)
   local s = sch:copy()
   local b = s:handle(product)
   local name, c = s:block_name(b), find_chain(s, b, p)
-  if not c or not fits(c, tile, p) then return nil end
   local group, warps = c.group, c.group.warps
-  local keys, values = s:cache_read(c.scores, c.second, group.tiles, {c.scores}),
-    s:cache_read(b, c.values, group.tiles, {b})
-  local queries = s:cache_read(c.scores, c.first, group.tiles, {c.scores})
-  local operand = not warps and s:cache_read(c.scores, c.first, group.a, {c.scores})
-  local scores = s:block_name(c.scores)
-  local done, outer =
-    s:try("fuse_online_softmax", s:get_sblock(c.maximum), s:get_sblock(c.sum), b, tile.rows, tile.columns, true)
+  local multiple, parts = multiple_of(c, tile, p, in_parts), 1
+  c.rows_grow, c.columns_grow = multiple > 0 and c.rows % multiple > 0, c.columns % tile.columns > 0
+  if in_parts then parts = common.sample_equal(s, parts_of(c, tile, p)) end
+  local copies, scores = copy_before(s, c, b), s:block_name(c.scores)
+  local done, outer = s:try("fuse_online_softmax", s:get_sblock(c.maximum), s:get_sblock(c.sum), b, tile.rows,
+                            tile.columns, true, multiple, parts)
   if not done or not s:has_block(name .. "_normalize") then return nil end
-  local parts = {s:get_child_blocks(outer)}
-  local warp, columns, side = chain.bind_tiles(s, outer, "threadIdx.y", p.warps)
-  for _, copy in ipairs {keys, values} do s:compute_at(copy, columns, {preserve_unit_loops = true}) end
+  take_padded(s, c, copies, outer, s:get_sblock(scores), s:get_sblock(name))
+  local own, ends = {s:get_child_blocks(outer)}, in_parts and chain.copy_parts(s, {c.maximum, c.sum, name})
+  local warp, columns, side = chain.bind_tiles(s, outer, "threadIdx.y", p.warps, in_parts)
+  for _, copy in ipairs {copies.keys, copies.values} do s:compute_at(copy, columns, {preserve_unit_loops = true}) end
   if s:child_count(columns) ~= 3 then return nil end
-  if operand then s:compute_at(operand, warp, {preserve_unit_loops = true}) end
-  s:compute_at(queries, warp, {preserve_unit_loops = true})
-  chain.divide_under(s, name .. "_normalize", warp)
-  keep_in_registers(s, parts, c, name)
+  if copies.operand then s:compute_at(copies.operand, warp, {preserve_unit_loops = true}) end
+  s:compute_at(copies.queries, warp, {preserve_unit_loops = true})
+  if not in_parts then chain.divide_under(s, name .. "_normalize", warp) end
+  for _, copy in ipairs(ends or {}) do s:reverse_compute_at(copy, warp, {preserve_unit_loops = true}) end
+  keep_in_registers(s, own, c, name)
   if warps then multiply_by_groups(s, c, tile, name, scores)
-  else multiply_by_warps(s, c, name, scores, operand) end
+  else multiply_by_warps(s, c, name, scores, copies.operand) end
   for _, reduced in ipairs {c.maximum, c.sum} do
     local part = s:get_sblock(reduced)
     s:decompose_reduction(part, last {s:get_loops(part)})
   end
-  local lanes = context.target.vector_bytes // s:writes(keys)[1].bytes
-  for _, copy in ipairs {keys, values, queries} do fetch(s, copy, lanes, warps) end
+  local lanes = context.target.vector_bytes // s:writes(copies.keys)[1].bytes
+  for _, copy in ipairs {copies.keys, copies.values, copies.queries} do fetch(s, copy, lanes, warps) end
   if warps then run_ahead_by_draws(s, columns, c, tile, p, side)
   else tiling.run_ahead(s, columns, p.stages) end
+  if in_parts then chain.join_parts(s, {c.maximum, c.sum, name}, p.split.threads, p.split.lanes) end
   chain.leave_alone(s)
   return s
 end
@@ -262,7 +342,12 @@ return msched.rule {
       return {sch}
     end
     for _, p in ipairs(self.parameters.forms) do
-      for _, tile in ipairs(p.tiles) do results[#results + 1] = fused(sch, block, tile, p, context) end
+      local probe = sch:copy()
+      local c = find_chain(probe, probe:handle(block), p)
+      for _, tile in ipairs(c and tiles_of(c, p) or {}) do
+        results[#results + 1] = fused(sch, block, tile, p, context, false)
+        if #parts_of(c, tile, p) > 0 then results[#results + 1] = fused(sch, block, tile, p, context, true) end
+      end
     end
     if #results == 0 then return {sch} end
     return results

@@ -91,20 +91,25 @@ local function compile(kernel)
   local got = sources:compile(kernel)
   if not got then return end
   compiled = compiled + 1
-  assert(got[1].spill_stores + got[1].spill_loads == 0, "a fused attention spills")
-  assert(not got[1].serialized, "the products of a fused attention are serialized")
+  for _, one in ipairs(got) do
+    assert(one.spill_stores + one.spill_loads == 0, "a fused attention spills")
+    assert(not one.serialized, "the products of a fused attention are serialized")
+  end
 end
 
--- Writes the sources of a function's fused sketches; gives how many there are. causal_tiles: rows do not see all tiles.
+-- Writes the sources of a function's fused sketches; gives how many there are, and how many of them have parts of the
+-- columns in one kernel, which another joins. causal_tiles: rows do not see all tiles.
 local function check(func, draws, target, space, causal_tiles)
   target = target or AMPERE
   sources:begin(func)
-  local list = fused(func, draws, target, space)
+  local list, in_parts = fused(func, draws, target, space), 0
   for i, c in ipairs(list) do
     ms.check_lowered(func, c.func, target, i)
     local kernel = ms.build(c.func, {target = target})
     local asked = kernel:resources()
-    assert(#asked == 1, "it is several kernels")
+    local parts = c.func:script():find("_join", 1, true) ~= nil
+    in_parts = in_parts + (parts and 1 or 0)
+    assert(#asked == (parts and 2 or 1), "it is several kernels")
     assert(c.kernel.shared_bytes + SLACK >= asked[1].shared_bytes,
            string.format("%d bytes of shared memory, the estimate was %d", asked[1].shared_bytes,
                          c.kernel.shared_bytes))
@@ -122,12 +127,12 @@ local function check(func, draws, target, space, causal_tiles)
       local text = files.read(sources:path(i .. ".cu"))
       assert(text:find "ms_end_%d+ = [^;]*%- bx", "masked tiles run, or long blocks begin late")
     end
-    if i == 1 then compile(kernel) end
+    if i == 1 or parts and in_parts == 1 then compile(kernel) end
   end
   local agree, said = sources:agree()
   assert(agree == #list, said)
   sources:finish()
-  return #list
+  return #list, in_parts
 end
 
 assert(check(attention(2, 32, 64, 32, 32, "float16"), 2) == 2)
@@ -138,6 +143,21 @@ assert(check(attention(1, 64, 64, 64, 64, "bfloat16", {causal = true}), 1, HOPPE
 for copies = 0, 1 do
   local func = attention(2, 192, 192, 64, 64, "float16", {causal = true})
   assert(check(func, 1, HOPPER, by_groups(copies, 64), true) == 1)
+end
+
+-- Lengths that no tile divides: the last tiles are whole, columns that are none weigh nothing, and rows that are none
+-- are not stored. TMA sets to zero what is outside.
+assert(check(attention(2, 37, 53, 32, 32, "float16", {causal = true}), 3) == 3)
+assert(check(grouped(5, 21, 32), 1) == 1)
+for copies = 0, 1 do
+  assert(check(attention(2, 70, 100, 64, 64, "bfloat16", {causal = copies == 1}), 1, HOPPER, by_groups(copies, 64)) == 1)
+end
+
+-- Few rows with many columns: parts of these are a kernel's blocks each, and a second kernel joins them.
+for _, case in ipairs {{1, 600, AMPERE, {}}, {5, 640, AMPERE, {causal = true}}, {1, 600, HOPPER, {}}} do
+  local rows, columns, target, options = table.unpack(case)
+  local count, in_parts = check(attention(2, rows, columns, 32, 32, "float16", options), 8, target)
+  assert(count >= 6 and in_parts >= 3, string.format("%d sketches, %d of them in parts", count, in_parts))
 end
 
 -- Products of float32, which no tensor cores compute: rows of a thread's own, on devices with and without asynchronous
@@ -183,9 +203,8 @@ for _, width in ipairs {64, 128} do
          string.format("width %d: wgmma %.0f, mma.sync %.0f cycles", width, least.wgmma, least.mma_sync))
 end
 
--- Rows that are no whole fragments, columns likewise, widths, and other types are not fused.
-for _, case in ipairs {{33, 64, 32, 32, "float16"}, {32, 60, 32, 32, "float16"}, {32, 64, 24, 32, "float16"},
-                       {32, 64, 32, 40, "bfloat16"}, {32, 64, 32, 32, "float32"}} do
+-- Widths that are no whole fragments, and other types, are not fused.
+for _, case in ipairs {{32, 64, 24, 32, "float16"}, {32, 64, 32, 40, "bfloat16"}, {32, 64, 32, 32, "float32"}} do
   local rows, columns, width, values, type = table.unpack(case)
   local sch = ms.schedule(attention(1, rows, columns, width, values, type))
   local rule = ms.load("rules.rule." .. RULE)
