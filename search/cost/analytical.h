@@ -83,6 +83,7 @@ struct model_nest {
   bool placed;                               /* noted by rules/rule/spatial_tiling.lua, or kept for it */
   bool counts;                               /* of a GPU: it has a cost of its own */
   bool begins;                               /* a kernel of a GPU */
+  bool feeds;                                /* tensor cores of a GPU, with what it copies to shared memory */
   double team;                               /* of a GPU: threads that hold its fragments together; 1: none do */
   uint32_t init_before;                      /* a number: whether its init comes before all tiles; 0: it is no choice */
   uint32_t nontemporal;                      /* a number: whether results go around the caches; 0: it is no choice */

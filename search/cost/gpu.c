@@ -540,12 +540,90 @@ struct model_memo {
   double cycles;
 };
 
+/* ---- What tensor cores read ----
+ * Products of fragments are no nests: what copies to shared memory for them alone is counted here, beside the products
+ * themselves. */
+
+static bool feeds(const struct search_estimator *d, uint32_t nest) {
+  if (d->multiplying <= 0 || !d->nests[nest].access_count || d->nests[nest].accesses[0].memory != MODEL_SHARED)
+    return false;
+  for (uint32_t k = 0; k < d->nest_count; k++)
+    for (uint32_t i = 0; i < d->nests[k].access_count; i++)
+      if (d->nests[k].accesses[i].copy == nest + 1) return false;
+  return true;
+}
+
+/* Bytes of the arrays that a copy reads, each once. */
+static double read_bytes(const struct model_nest *copy) {
+  double all = 0;
+  for (uint32_t i = 0; i < copy->access_count; i++) {
+    const struct model_access *a = &copy->accesses[i];
+    if (a->written || a->memory != MODEL_DEVICE) continue;
+    double bytes = a->bytes;
+    for (uint32_t d = 0; d < a->rank; d++) bytes *= (double)a->extents[d];
+    all += bytes;
+  }
+  return all;
+}
+
+/* What all copies of a kernel come to. */
+struct feed {
+  double bytes, tile_bytes, far; /* of a block in all, of its tiles that are there at once, of all arrays */
+  double blocks, warps, steps;   /* of the kernel, of a block; times that a block waits for tiles */
+};
+
+static void add_feed(struct feed *feed, const struct search_estimator *d, uint32_t number, const double *numbers) {
+  const struct model_nest *nest = &d->nests[number];
+  struct work w = {.estimator = d, .gpu = &d->machine.gpu, .nest = nest, .number = number, .numbers = numbers};
+  double bytes = nest->accesses[0].bytes, tile = bytes, steps = 1;
+  uint32_t ahead = 0, at = 0;
+  model_shape_loops(nest, numbers, &w.shape);
+  for (uint32_t i = 0; i < nest->loop_count; i++) {
+    if (nest->loops[i].part_count) w.shape.trips[i] = numbers[nest->loops[i].extent];
+    if (nest->loops[i].ahead) ahead = nest->loops[i].ahead, at = i + 1;
+  }
+  for (uint32_t i = 0; i < nest->loop_count; i++)
+    if (nest->loops[i].axis == MODEL_SERIAL) *(i < at ? &steps : &tile) *= w.shape.trips[i];
+  feed->bytes += steps * tile;
+  feed->tile_bytes += tile * (ahead + 1);
+  feed->steps = fmax(feed->steps, steps);
+  feed->far += read_bytes(nest);
+  feed->blocks = fmax(feed->blocks, product_along(&w, MODEL_BLOCKS));
+  feed->warps = fmax(feed->warps, product_along(&w, MODEL_THREADS));
+}
+
+/* Products, and what is copied for them, of the busiest multiprocessor: side by side. A warp has the tensor cores of a
+ * quarter of it, and waits for its tiles. */
+static double fed_cycles(const struct search_estimator *d, const double *numbers) {
+  enum { QUARTERS = 4 };
+  const struct search_gpu *g = &d->machine.gpu;
+  struct feed feed = {.steps = 1};
+  double team = 1;
+  for (uint32_t i = 0; i < d->nest_count; i++) {
+    if (d->nests[i].feeds) add_feed(&feed, d, i, numbers);
+    team = fmax(team, d->nests[i].team);
+  }
+  if (feed.blocks < 1) return d->multiplying;
+  if (feed.tile_bytes > g->block_shared) return INFINITY;
+  double warps = fmax(1, feed.warps) * team / g->warp, rounds = ceil(feed.blocks / g->sms);
+  double resident = fmin(fmin(rounds, g->sm_blocks), floor(g->sm_shared / fmax(feed.tile_bytes, 1)));
+  double busy = d->multiplying * g->sms * rounds / feed.blocks / fmin(1, fmax(1, resident) * warps / QUARTERS);
+  double all = feed.blocks * feed.bytes,
+         near = fmax(all / g->l2_bytes_a_cycle, rounds * feed.bytes / g->sm_bytes_a_cycle);
+  double far = feed.far > g->l2_bytes ? fmin(fmax(all, feed.far), feed.far * fmax(1, feed.blocks / g->sms)) : feed.far;
+  double waits = ceil(rounds / fmax(1, resident)) * feed.steps * g->memory_latency;
+  double parts[] = {busy, fmax(near, waits), far / g->dram_bytes_a_cycle}, most = 0, sum = 0;
+  for (int i = 0; i < 3; i++) most = fmax(most, parts[i]), sum += parts[i];
+  return most + g->exposed * (sum - most);
+}
+
 void model_begin_gpu(struct search_estimator *d) {
   d->memo = calloc((size_t)d->nest_count * REMEMBERED + 1, sizeof *d->memo);
   if (!d->memo) abort();
   for (uint32_t i = 0; i < d->nest_count; i++) {
     d->nests[i].counts = !moves_only(d, &d->nests[i]);
     d->nests[i].begins = begins(d, i);
+    d->nests[i].feeds = feeds(d, i);
   }
 }
 
@@ -572,12 +650,13 @@ static uint64_t key_of(const struct search_estimator *d, const struct model_nest
 }
 
 double model_gpu_cost(const struct search_estimator *d, const int64_t *decisions) {
-  double numbers[MODEL_NUMBERS], cycles = d->multiplying;
+  double numbers[MODEL_NUMBERS], cycles = 0;
   bool placed = false;
   assert(d->machine.gpu.sms > 0 && d->number_count <= MODEL_NUMBERS);
   if (d->product_count) return model_products_cost(d, decisions);
   model_compute_numbers(d, decisions, numbers);
-  for (uint32_t i = 0; i < d->nest_count; i++) {
+  if (d->multiplying > 0) cycles = fed_cycles(d, numbers);
+  for (uint32_t i = 0; i < d->nest_count && cycles < INFINITY; i++) {
     cycles += d->nests[i].begins ? d->machine.gpu.launch : 0;
     if (!d->nests[i].counts) continue;
     uint64_t key = key_of(d, &d->nests[i], numbers);

@@ -131,10 +131,30 @@ static void watch_loops(void *watcher, const struct vm_schedule *then, uint32_t 
   for (uint32_t v = in->first_output; v < end; v++) r->extents[v] = extent_of(then->ir, r->seen[at][v]);
 }
 
+/* The loops over tiles and parts of a softmax's columns, where the parts are drawn (FuseOnlineSoftmax): these are as many
+ * as drawn, and the tiles, of which there are as many as there were then, are divided among them. */
+static void read_softmax_loops(struct reading *r, const struct vm_instruction *in) {
+  const struct vm_instruction *fused = NULL;
+  uint32_t block = vm_inputs_of(r->steps, in)->ref;
+  for (uint32_t i = 0; i < r->steps->count && !fused; i++) {
+    const struct vm_instruction *other = &r->steps->instructions[i];
+    if (other->kind == VM_FuseOnlineSoftmax && other->first_output == block) fused = other;
+  }
+  if (!fused || in->outputs < 2) return;
+  const struct vm_value *parts = &vm_inputs_of(r->steps, fused)[6];
+  uint32_t last = in->first_output + in->outputs - 1, number = parts->kind == VM_REF ? number_of(r, parts) : 0;
+  if (!number || r->numbers[last] || r->numbers[last - 1]) return;
+  uint32_t all = model_add_constant(r->estimator, r->extents[last] * r->extents[last - 1]);
+  r->numbers[last] = combine(r->estimator, MODEL_CEILING, all, number);
+  r->numbers[last - 1] = number;
+  for (uint32_t v = last - 1; v <= last; v++) r->origins[v] = (struct origin){.count = 1, .roots = {v}};
+}
+
 /* Loops that were given before have their numbers; others are as long as they were then. */
 static void read_loops(struct reading *r, uint32_t at) {
   const struct vm_instruction *in = &r->steps->instructions[at];
   const tir_stmt *seen = r->seen[at];
+  if (seen) read_softmax_loops(r, in);
   for (uint32_t i = in->first_output; seen && i < in->first_output + in->outputs; i++) {
     for (uint32_t v = 0; v < in->first_output && !r->numbers[i]; v++)
       if (r->steps->types[v] == VM_T_LOOP && seen[v] == seen[i])

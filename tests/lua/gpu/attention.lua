@@ -150,7 +150,8 @@ end
 assert(check(attention(2, 37, 53, 32, 32, "float16", {causal = true}), 3) == 3)
 assert(check(grouped(5, 21, 32), 1) == 1)
 for copies = 0, 1 do
-  assert(check(attention(2, 70, 100, 64, 64, "bfloat16", {causal = copies == 1}), 1, HOPPER, by_groups(copies, 64)) == 1)
+  local func = attention(2, 70, 100, 64, 64, "bfloat16", {causal = copies == 1})
+  assert(check(func, 1, HOPPER, by_groups(copies, 64)) == 1)
 end
 
 -- Few rows with many columns: parts of these are a kernel's blocks each, and a second kernel joins them.
@@ -201,6 +202,19 @@ for _, width in ipairs {64, 128} do
   end
   assert(least.wgmma < least.mma_sync and least.mma_sync < math.huge,
          string.format("width %d: wgmma %.0f, mma.sync %.0f cycles", width, least.wgmma, least.mma_sync))
+end
+
+-- Of decoding's sketches, those in parts cost less: a part's blocks keep all multiprocessors busy.
+do
+  local func, target = attention(32, 1, 4096, 128, 128, "float16"), ms.target(AMPERE)
+  local machine, least = analytical.machine(target), {whole = math.huge, parts = math.huge}
+  for _, sketch in ipairs(tune.open(func, target, {}).sketches) do
+    local form = sketch.trace:text():find("_join", 1, true) and "parts" or "whole"
+    local best = ms.estimator(func, sketch.trace, machine):best({seed = 1, budget = 100, most = 1, each = 1})[1]
+    least[form] = math.min(least[form], best.cost)
+  end
+  assert(least.parts < least.whole and least.whole < math.huge,
+         string.format("decoding: in parts %.0f, else %.0f cycles", least.parts, least.whole))
 end
 
 -- Widths that are no whole fragments, and other types, are not fused.
