@@ -242,6 +242,59 @@ function chain.divide_under(sch, name, loop)
   return normalize
 end
 
+-- The blocks from the scores to the maximum, both included.
+local function way_of(sch, scores, maximum)
+  local way, name = {sch:get_sblock(maximum)}, sch:block_name(scores)
+  for _ = 1, 8 do
+    local before
+    for _, n in ipairs(sch:producers(way[#way])) do
+      local b = sch:get_sblock(n)
+      if n == name or not before and sch:is_spatial(b) and #sch:producers(b) > 0 then before = b end
+    end
+    way[#way + 1] = before
+    if not before or sch:block_name(before) == name then break end
+  end
+  return way
+end
+
+-- How many heads of queries share one of keys, where `c` is of find_products; 1: each has its own.
+local function sharing(sch, c)
+  local shape, at = sch:writes(c.scores)[1].shape, chain.read_along(sch, c.scores, c.column, c.row)
+  local keys = at and sch:reads(c.scores)[at + 1].shape
+  if not keys or #shape < 3 or #keys < 2 then return 1 end
+  local heads, own = shape[#shape - 2], #keys == #shape and keys[#keys - 2] or 1
+  return heads % own == 0 and heads // own or 1
+end
+
+-- Makes the heads of queries that share keys rows of one matrix, with a copy of the queries that lies so, whose name it
+-- gives; nil: none share them, or it is not to be had, and the schedule may be changed.
+function chain.fold_heads(sch, product, c)
+  local each, shape = sharing(sch, c), sch:writes(c.scores)[1].shape
+  if each == 1 then return nil end
+  local rows, first = shape[#shape - 1], chain.read_along(sch, c.scores, c.row, c.column)
+  local way = way_of(sch, c.scores, c.maximum)
+  if not first or #way < 2 then return nil end
+  way[#way + 1], way[#way + 2] = sch:get_sblock(c.sum), product
+  local function map(count)
+    local before, after = {}, {}
+    for d = 1, count do before[d] = "x" .. d end
+    for d = 1, #shape - 3 do after[d] = before[d] end
+    local head, row = before[#shape - 2], before[#shape - 1]
+    after[#after + 1] = string.format("%s // %d", head, each)
+    after[#after + 1] = string.format("%s %% %d * %d + %s", head, each, rows, row)
+    for d = #shape, count do after[#after + 1] = before[d] end
+    return string.format("lambda %s: (%s)", table.concat(before, ", "), table.concat(after, ", "))
+  end
+  for _, b in ipairs(way) do
+    local own, extents = sch:writes(b)[1].shape, sch:iter_extents(b)
+    for d = 1, #shape - 1 do if own[d] ~= shape[d] or extents[d] ~= shape[d] then return nil end end
+    if not sch:try("transform_layout", b, map(#own), 0, 1) then return nil end
+    if not sch:try("transform_block_layout", b, map(#extents)) then return nil end
+  end
+  local done, copy = sch:try("reindex", c.scores, first, 0)
+  return done and sch:block_name(copy) or nil
+end
+
 -- The block that writes what another reads at this number, a producer of the block around that.
 function chain.maker_of(sch, block, index, around)
   local buffer = sch:reads(block)[index + 1].buffer
@@ -251,15 +304,42 @@ function chain.maker_of(sch, block, index, around)
   end
 end
 
--- What parts of the columns leave for the kernel that joins them, as copies; names: of maximum, sum and product.
-function chain.copy_parts(sch, names)
-  local joins, copies = {}, {}
-  for i, name in ipairs(names) do joins[i] = sch:get_sblock(name .. "_join") end
-  for i, name in ipairs(names) do
-    local readers = i == 1 and joins or {joins[i]}
-    local made = sch:writes(sch:get_sblock(name .. "_carry"))
-    copies[i] = sch:cache_read(joins[i], chain.number_of_read(sch, joins[i], made[#made].buffer), "global", readers)
+local function up_to(extent, multiple) return (extent + multiple - 1) // multiple * multiple end
+
+-- Of p.tiles, those that may be, and waste little: rows and columns grow to whole tiles, but no more of them than by a
+-- share of what the best of these tiles makes of them.
+function chain.few_tiles(c, p, may_be)
+  local list, few, least = {}, {}, math.huge
+  for _, tile in ipairs(p.tiles) do
+    local made = up_to(c.rows, tile.rows) * up_to(c.columns, tile.columns)
+    if may_be(tile) then list[#list + 1], least = {tile, made}, math.min(least, made) end
   end
+  for _, entry in ipairs(list) do if entry[2] <= (1 + p.growth) * least then few[#few + 1] = entry[1] end end
+  return few
+end
+
+-- Rows grow to a multiple of this: of so many tiles, up to `most`, that several warps or threads share them, if that
+-- makes few more; 0: nothing grows.
+function chain.multiple_of(c, tile, most, growth)
+  if c.rows % tile.rows == 0 and c.columns % tile.columns == 0 then return 0 end
+  local least, tiles = up_to(c.rows, tile.rows), 1
+  while 2 * tiles <= most and up_to(c.rows, 2 * tiles * tile.rows) <= (1 + growth) * least do tiles = 2 * tiles end
+  return tiles * tile.rows
+end
+
+-- The padded copies of what grows, which the fused block reads, in this scope: {keys, values, queries}.
+function chain.padded_copies(sch, c, outer, scores, product, scope)
+  local function take(block, one, other)
+    local copy = chain.maker_of(sch, block, (chain.read_along(sch, block, one, other)), outer)
+    sch:set_scope(copy, 0, scope)
+    return copy
+  end
+  local loops, own, copies = {sch:get_loops(scores)}, {sch:get_loops(product)}, {}
+  local row, column = loops[#loops - 2], loops[#loops - 1]
+  if c.columns_grow then
+    copies.keys, copies.values = take(scores, column, row), take(product, own[#own], own[#own - 2])
+  end
+  if c.rows_grow then copies.queries = take(scores, row, column) end
   return copies
 end
 
@@ -282,7 +362,12 @@ function chain.join_parts(sch, names, threads, lanes)
     sch:compute_at(joins[k], thread, {preserve_unit_loops = true})
     sch:set_scope(joins[k], 0, "local")
   end
+  local own = {sch:get_loops(joins[3])}
+  local part, values = own[#own], own[#own - 1]
+  sch:reorder {part, values}
   sch:vectorize(vector)
+  sch:vectorize(values)
+  sch:decompose_reduction(joins[3], part)
 end
 
 -- No other rule schedules a block.

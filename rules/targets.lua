@@ -231,7 +231,7 @@ end
 local function softmax_by_threads(target)
   return {tiles = {{rows = 1, columns = 32}, {rows = 1, columns = 16}, {rows = 2, columns = 16},
                    {rows = 2, columns = 32}, {rows = 1, columns = 8}, {rows = 4, columns = 8}},
-          registers = 176, threads = 256, least = 32, few = 32 * sms_of(target), chunk = 16,
+          registers = 176, threads = 256, least = 32, few = 32 * sms_of(target), growth = 0.25, chunk = 16,
           bytes = target.vector_bytes, ahead = target.arch >= 80 and 1 or nil}
 end
 

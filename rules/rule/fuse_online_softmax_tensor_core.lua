@@ -18,11 +18,11 @@
 -- load_a, load_b, load_b_by_columns, sync, sync_by_columns, fill of fragments, and scope b; or, where `warps` says how
 -- many multiply at once, width(columns), which gives fill, sync_by_columns and sync_registers of so many columns, or
 -- nil; warps: most of a block, or warp groups; least: fewest rows; growth: a share by which rows and columns grow more
--- than they must; split: {least, blocks, most_blocks, choices, threads, lanes}: so many columns, where blocks of threads
--- are no more than that, are divided into parts, up to so many blocks, of so many choices; threads of a block that joins them, elements of each;
--- stages: one, or those that are drawn; registers: most of a thread for
--- fragments; shared_bytes: of a block; tensor_copies, producer: choices of whether TMA copies, and a producer warp
--- group issues that.
+-- nil; warps: most of a block, or warp groups; least: fewest rows; growth: a share by which rows and columns grow
+-- more than they must; split: {least, blocks, most_blocks, choices, threads, lanes}: so many columns, where blocks of
+-- threads are no more than that, are divided into parts, up to so many blocks, of so many choices; threads of a block
+-- that joins them, elements of each; stages: one, or those that are drawn; registers: most of a thread for fragments;
+-- that.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 local chain = msched.load "rules.softmax_chain"
 
@@ -130,9 +130,12 @@ local function others_of(sch, scores)
   return rows
 end
 
--- The chain that ends in the product, its softmax inlined; nil: it is none that this rule fuses.
-local function find_chain(sch, product, p)
+-- The chain that ends in the product, its softmax inlined, and few rows of heads that share keys made rows of one
+-- matrix, if it folds; nil: it is none that this rule fuses.
+local function find_chain(sch, product, p, folds)
   local c = chain.find_products(sch, product, true)
+  local copy = c and folds and sch:extent(c.row) < SIDE and chain.fold_heads(sch, product, c)
+  if folds then c = copy and chain.find_products(sch, product, true) end
   if not c then return nil end
   local scores, row, column, depth = c.scores, c.row, c.column, c.depth
   local to, value, along = c.to, c.value, c.along
@@ -155,7 +158,7 @@ local function find_chain(sch, product, p)
   if width % SIDE ~= 0 or depth_extent % SIDE ~= 0 then return nil end
   return {maximum = c.maximum, sum = c.sum, scores = scores, group = group, first = first, second = second,
           values = values, rows = sch:extent(row), columns = sch:extent(column), width = width, depth = depth_extent,
-          others = others_of(sch, scores) // sch:extent(row)}
+          copy = copy or nil, others = others_of(sch, scores) // sch:extent(row)}
 end
 
 -- Registers of a lane for fragments: of both products' accumulators, of the first operand, of the exponentials. Warp
@@ -226,33 +229,9 @@ local function fits(c, tile, p)
   return fragment_registers(c, tile) <= p.registers and (not width or width(tile.columns) and width(c.width))
 end
 
-local function up_to(extent, multiple) return (extent + multiple - 1) // multiple * multiple end
-
--- The tiles of a form that fit, and waste little: rows and columns grow to whole tiles, but no more of them than by a
--- share of what the best of these tiles makes of them.
-local function tiles_of(c, p)
-  local list, least = {}, math.huge
-  for _, tile in ipairs(p.tiles) do
-    local made = up_to(c.rows, tile.rows) * up_to(c.columns, tile.columns)
-    if fits(c, tile, p) and c.rows >= p.least then list[#list + 1], least = {tile, made}, math.min(least, made) end
-  end
-  local few = {}
-  for _, entry in ipairs(list) do if entry[2] <= (1 + p.growth) * least then few[#few + 1] = entry[1] end end
-  return few
-end
-
--- Rows grow to a multiple of this: of so many tiles that several warps share them, if that makes few more; 0: nothing
--- grows.
-local function multiple_of(c, tile, p, in_parts)
-  if c.rows % tile.rows == 0 and c.columns % tile.columns == 0 then return in_parts and tile.rows or 0 end
-  local least, warps = up_to(c.rows, tile.rows), 1
-  while 2 * warps <= p.warps and up_to(c.rows, 2 * warps * tile.rows) <= (1 + p.growth) * least do warps = 2 * warps end
-  return warps * tile.rows
-end
-
 -- Into how many parts the columns may be divided, so that a GPU has enough blocks of threads.
 local function parts_of(c, tile, p)
-  local blocks, tiles, list = c.others * (up_to(c.rows, tile.rows) // tile.rows), -(-c.columns // tile.columns), {}
+  local blocks, tiles, list = c.others * -(-c.rows // tile.rows), -(-c.columns // tile.columns), {}
   if blocks > p.split.blocks or c.columns < p.split.least then return list end
   for n = 2, tiles do
     local whole = c.columns % tile.columns > 0 and n & (n - 1) == 0 or c.columns % (tile.columns * n) == 0
@@ -277,17 +256,10 @@ local function copy_before(s, c, product)
 end
 
 local function take_padded(s, c, copies, outer, scores, product)
-  local group, loops, own = c.group, {s:get_loops(scores)}, {s:get_loops(product)}
-  local function take(block, one, other)
-    local copy = chain.maker_of(s, block, (chain.read_along(s, block, one, other)), outer)
-    s:set_scope(copy, 0, group.tiles)
-    return copy
-  end
-  if c.columns_grow then
-    copies.keys, copies.values = take(scores, last(loops, 1), last(loops, 2)), take(product, last(own), last(own, 2))
-  end
-  if not c.rows_grow then return end
-  copies.queries = take(scores, last(loops, 2), last(loops, 1))
+  local group, padded = c.group, chain.padded_copies(s, c, outer, scores, product, c.group.tiles)
+  copies.keys, copies.values = copies.keys or padded.keys, copies.values or padded.values
+  if copies.queries then return end
+  copies.queries = padded.queries
   if not group.warps then
     copies.operand = s:cache_write(copies.queries, 0, group.tiles)
     s:set_scope(copies.operand, 0, group.a)
@@ -296,12 +268,13 @@ end
 
 -- A schedule with this tile for each warp, or warp group, in_parts: with the columns divided among blocks; nil: it is
 -- not to be had.
-local function fused(sch, product, tile, p, context, in_parts)
+local function fused(sch, product, tile, p, context, folds, in_parts)
   local s = sch:copy()
   local b = s:handle(product)
-  local name, c = s:block_name(b), find_chain(s, b, p)
+  local name, c = s:block_name(b), find_chain(s, b, p, folds)
   local group, warps = c.group, c.group.warps
-  local multiple, parts = multiple_of(c, tile, p, in_parts), 1
+  local multiple, parts = chain.multiple_of(c, tile, p.warps, p.growth), 1
+  if in_parts and multiple == 0 then multiple = tile.rows end
   c.rows_grow, c.columns_grow = multiple > 0 and c.rows % multiple > 0, c.columns % tile.columns > 0
   if in_parts then parts = common.sample_equal(s, parts_of(c, tile, p)) end
   local copies, scores = copy_before(s, c, b), s:block_name(c.scores)
@@ -309,14 +282,17 @@ local function fused(sch, product, tile, p, context, in_parts)
                             tile.columns, true, multiple, parts)
   if not done or not s:has_block(name .. "_normalize") then return nil end
   take_padded(s, c, copies, outer, s:get_sblock(scores), s:get_sblock(name))
-  local own, ends = {s:get_child_blocks(outer)}, in_parts and chain.copy_parts(s, {c.maximum, c.sum, name})
+  if c.copy then s:compute_inline(s:get_sblock(c.copy)) end
+  local own, names = {s:get_child_blocks(outer)}, {c.maximum, c.sum, name}
   local warp, columns, side = chain.bind_tiles(s, outer, "threadIdx.y", p.warps, in_parts)
   for _, copy in ipairs {copies.keys, copies.values} do s:compute_at(copy, columns, {preserve_unit_loops = true}) end
   if s:child_count(columns) ~= 3 then return nil end
   if copies.operand then s:compute_at(copies.operand, warp, {preserve_unit_loops = true}) end
   s:compute_at(copies.queries, warp, {preserve_unit_loops = true})
   if not in_parts then chain.divide_under(s, name .. "_normalize", warp) end
-  for _, copy in ipairs(ends or {}) do s:reverse_compute_at(copy, warp, {preserve_unit_loops = true}) end
+  for _, n in ipairs(in_parts and names or {}) do
+    s:reverse_compute_at(s:get_sblock(n .. "_parts"), warp, {preserve_unit_loops = true})
+  end
   keep_in_registers(s, own, c, name)
   if warps then multiply_by_groups(s, c, tile, name, scores)
   else multiply_by_warps(s, c, name, scores, copies.operand) end
@@ -328,7 +304,7 @@ local function fused(sch, product, tile, p, context, in_parts)
   for _, copy in ipairs {copies.keys, copies.values, copies.queries} do fetch(s, copy, lanes, warps) end
   if warps then run_ahead_by_draws(s, columns, c, tile, p, side)
   else tiling.run_ahead(s, columns, p.stages) end
-  if in_parts then chain.join_parts(s, {c.maximum, c.sum, name}, p.split.threads, p.split.lanes) end
+  if in_parts then chain.join_parts(s, names, p.split.threads, p.split.lanes) end
   chain.leave_alone(s)
   return s
 end
@@ -342,11 +318,17 @@ return msched.rule {
       return {sch}
     end
     for _, p in ipairs(self.parameters.forms) do
-      local probe = sch:copy()
-      local c = find_chain(probe, probe:handle(block), p)
-      for _, tile in ipairs(c and tiles_of(c, p) or {}) do
-        results[#results + 1] = fused(sch, block, tile, p, context, false)
-        if #parts_of(c, tile, p) > 0 then results[#results + 1] = fused(sch, block, tile, p, context, true) end
+      local function probe(folds)
+        local s = sch:copy()
+        return find_chain(s, s:handle(block), p, folds)
+      end
+      local c = probe(true) or probe(false)
+      local function may_be(tile) return c.rows >= p.least and fits(c, tile, p) end
+      for _, tile in ipairs(c and chain.few_tiles(c, p, may_be) or {}) do
+        results[#results + 1] = fused(sch, block, tile, p, context, c.copy ~= nil, false)
+        if #parts_of(c, tile, p) > 0 then
+          results[#results + 1] = fused(sch, block, tile, p, context, c.copy ~= nil, true)
+        end
       end
     end
     if #results == 0 then return {sch} end

@@ -9,10 +9,13 @@
 -- values at a time to the scaled sums. What is unrolled is what registers hold.
 -- Source: Dao et al., "FlashAttention", 2022, algorithm 1.
 --
+-- Lengths that no tile divides grow to whole tiles: copies are padded, and rows that are none are not stored.
+--
 -- Parameters: tiles, each {rows, columns}: of a thread; registers: most of a thread for sums and scores; threads: most
 -- of a block; least: fewest rows of a sequence; few: rows of all sequences, of which a GPU has more threads than these
--- need: the schedule as it was is opened too; chunk: columns of values that are added at a time; bytes: those that
--- threads load at once; ahead: by how many iterations copies run ahead, or nil.
+-- need: the schedule as it was is opened too; growth: a share by which rows and columns grow more than they must;
+-- chunk: columns of values that are added at a time; bytes: those that threads load at once; ahead: by how many
+-- iterations copies run ahead, or nil.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 local chain = msched.load "rules.softmax_chain"
 
@@ -69,7 +72,7 @@ end
 
 -- The chain that ends in the product, its softmax inlined; nil: it is none that this rule fuses.
 local function find_chain(sch, product)
-  local c = chain.find_products(sch, product)
+  local c = chain.find_products(sch, product, true)
   if not c then return nil end
   c.first, c.second = chain.read_along(sch, c.scores, c.row, c.column), chain.read_along(sch, c.scores, c.column, c.row)
   c.values = chain.read_along(sch, product, c.value, c.to)
@@ -80,8 +83,7 @@ local function find_chain(sch, product)
 end
 
 local function fits(c, tile, p)
-  return c.rows >= p.least and c.rows % tile.rows == 0 and c.columns % tile.columns == 0
-    and tile.rows * (c.width + tile.columns) <= p.registers
+  return c.rows >= p.least and tile.rows * (c.width + tile.columns) <= p.registers
 end
 
 -- The parts of the fused block in the thread's registers, and their loops unrolled but for those of the products.
@@ -109,13 +111,17 @@ local function fused(sch, product, tile, p)
   local s = sch:copy()
   local b = s:handle(product)
   local name, c = s:block_name(b), find_chain(s, b)
-  if not c or not fits(c, tile, p) then return nil end
-  local scores = s:block_name(c.scores)
-  local keys, values = s:cache_read(c.scores, c.second, "shared", {c.scores}), s:cache_read(b, c.values, "shared", {b})
-  local queries = s:cache_read(c.scores, c.first, "shared", {c.scores})
-  local done, outer =
-    s:try("fuse_online_softmax", s:get_sblock(c.maximum), s:get_sblock(c.sum), b, tile.rows, tile.columns, true)
+  if not c then return nil end
+  local scores, multiple = s:block_name(c.scores), chain.multiple_of(c, tile, p.threads // 4, p.growth)
+  c.rows_grow, c.columns_grow = multiple > 0 and c.rows % multiple > 0, c.columns % tile.columns > 0
+  local keys = not c.columns_grow and s:cache_read(c.scores, c.second, "shared", {c.scores})
+  local values = not c.columns_grow and s:cache_read(b, c.values, "shared", {b})
+  local queries = not c.rows_grow and s:cache_read(c.scores, c.first, "shared", {c.scores})
+  local done, outer = s:try("fuse_online_softmax", s:get_sblock(c.maximum), s:get_sblock(c.sum), b, tile.rows,
+                            tile.columns, true, multiple)
   if not done or not s:has_block(name .. "_normalize") then return nil end
+  local padded = chain.padded_copies(s, c, outer, s:get_sblock(scores), s:get_sblock(name), "shared")
+  keys, values, queries = keys or padded.keys, values or padded.values, queries or padded.queries
   local parts, carry = {s:get_child_blocks(outer)}, name .. "_carry"
   local thread, columns = chain.bind_tiles(s, outer, "threadIdx.x", p.threads)
   for _, copy in ipairs {keys, values} do s:compute_at(copy, columns, {preserve_unit_loops = true}) end
@@ -152,7 +158,11 @@ return msched.rule {
         or not common.is_nest(sch, block) or not chain.ends_in(sch, block) then
       return {sch}
     end
-    for _, tile in ipairs(p.tiles) do results[#results + 1] = fused(sch, block, tile, p) end
+    local probe = sch:copy()
+    local c = find_chain(probe, probe:handle(block))
+    for _, tile in ipairs(c and chain.few_tiles(c, p, function(tile) return fits(c, tile, p) end) or {}) do
+      results[#results + 1] = fused(sch, block, tile, p)
+    end
     if #results == 0 or rows_of(sch, block) < p.few then table.insert(results, 1, sch) end
     return results
   end,

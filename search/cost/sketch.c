@@ -131,8 +131,8 @@ static void watch_loops(void *watcher, const struct vm_schedule *then, uint32_t 
   for (uint32_t v = in->first_output; v < end; v++) r->extents[v] = extent_of(then->ir, r->seen[at][v]);
 }
 
-/* The loops over tiles and parts of a softmax's columns, where the parts are drawn (FuseOnlineSoftmax): these are as many
- * as drawn, and the tiles, of which there are as many as there were then, are divided among them. */
+/* The loops over tiles and parts of a softmax's columns, where the parts are drawn (FuseOnlineSoftmax): these are as
+ * many as drawn, and the tiles, of which there are as many as there were then, are divided among them. */
 static void read_softmax_loops(struct reading *r, const struct vm_instruction *in) {
   const struct vm_instruction *fused = NULL;
   uint32_t block = vm_inputs_of(r->steps, in)->ref;

@@ -231,9 +231,9 @@ static tir_expr least_finite(struct build *b) {
 
 /* ---- blocks ---- */
 
-/* A buffer like one that a part writes, with rows that grow; parts: one for each, and `more` at the end. */
-static tir_buffer new_buffer(struct build *b, tir_block where, const struct tir_softmax_part *like, const char *suffix,
-                             tir_type type, bool parts, tir_expr more) {
+/* A buffer like one that a part writes; grown: with rows that grow; parts: one for each, and `more` at the end. */
+static tir_buffer make_buffer(struct build *b, tir_block where, const struct tir_softmax_part *like, const char *suffix,
+                              tir_type type, bool grown, bool parts, tir_expr more) {
   struct tir_buffer_node old = *tir_buffer_at(b->ir, like->buffer);
   tir_expr shape[TIR_MOST_SOFTMAX_ITERS + 2], row = b->plan->row[b->plan->tiled];
   uint32_t rank = 0;
@@ -241,13 +241,19 @@ static tir_buffer new_buffer(struct build *b, tir_block where, const struct tir_
   for (uint32_t d = 0; d < old.rank; d++) {
     tir_expr at = like == &b->plan->product ? tir_operands(b->ir, like->indices)[d] : b->plan->row[d];
     tir_expr size = tir_operands(b->ir, old.shape)[d];
-    shape[rank++] = at == row && rows_grow(b) ? tir_int(b->ir, tir_type_of(b->ir, size), b->plan->rows) : size;
+    bool grows = grown && at == row && rows_grow(b);
+    shape[rank++] = grows ? tir_int(b->ir, tir_type_of(b->ir, size), b->plan->rows) : size;
   }
   if (more) shape[rank++] = more;
   tir_symbol name = tir_symbol_suffix(b->ir, old.name, suffix);
   tir_buffer made = tir_new_buffer(b->ir, name, type, shape, rank, old.scope);
   tir_add_alloc(b->ir, where, made);
   return made;
+}
+
+static tir_buffer new_buffer(struct build *b, tir_block where, const struct tir_softmax_part *like, const char *suffix,
+                             tir_type type, bool parts, tir_expr more) {
+  return make_buffer(b, where, like, suffix, type, true, parts, more);
 }
 
 static tir_type type_of(const struct build *b, tir_buffer buffer) { return tir_buffer_at(b->ir, buffer)->type; }
@@ -257,7 +263,7 @@ static void make_carried(struct build *b) {
   struct tir_fused_softmax *plan = b->plan;
   tir_buffer maximum = plan->maximum.buffer, sum = plan->sum.buffer, product = plan->product.buffer;
   bool parts = plan->parts > 1, apart = parts || rows_grow(b);
-  const char *suffix = parts ? "_parts" : "_rows";
+  const char *suffix = parts ? "_carried" : "_rows";
   b->maximum = maximum, b->sum = sum, b->whole = product;
   if (apart) {
     b->maximum = new_buffer(b, plan->scope, &plan->maximum, suffix, type_of(b, maximum), parts, TIR_NONE);
@@ -573,6 +579,24 @@ static void begin_join(struct build *b, struct nest *n, bool values) {
   b->own_part = add_part_iter(b, n, TIR_REDUCE, add_part_loop(b, n));
 }
 
+/* A copy of what is carried of each part, of no rows but the function's: what is carried may move to other memory. */
+static void copy_part(struct build *b, const struct tir_softmax_part *part, tir_buffer from, tir_stmt before) {
+  struct nest n = {.count = 0};
+  bool values = part == &b->plan->product;
+  tir_block block = new_block(b, part, "_parts");
+  tir_buffer to = make_buffer(b, b->plan->scope, part, "_parts", type_of(b, from), false, true, TIR_NONE);
+  b->own_part = add_part_iter(b, &n, TIR_SPATIAL, add_part_loop(b, &n));
+  add_whole(b, &n, values);
+  tir_expr value = values ? load_product(b, from) : load_row(b, from);
+  tir_buffer *carried = values ? &b->product : part == &b->plan->sum ? &b->sum : &b->maximum;
+  *carried = to;
+  if (values)
+    store_product(b, block, TIR_BODY, to, value);
+  else
+    store_row(b, block, TIR_BODY, to, value);
+  tir_insert_before(b->ir, before, end_whole(b, &n, block));
+}
+
 /* By what a part's sums are scaled: its maximum is another than that of all. */
 static tir_expr scale_of_part(struct build *b) {
   return exp_of(b, load_row(b, b->maximum), load_row(b, b->plan->maximum.buffer));
@@ -583,6 +607,9 @@ static void make_joins(struct build *b, tir_stmt before) {
   struct nest n;
   tir_buffer m = b->plan->maximum.buffer, l = b->plan->sum.buffer;
   tir_type type = type_of(b, b->product);
+  copy_part(b, &b->plan->maximum, b->maximum, before);
+  copy_part(b, &b->plan->sum, b->sum, before);
+  copy_part(b, &b->plan->product, b->product, before);
   tir_block block = new_block(b, &b->plan->maximum, "_join");
   begin_join(b, &n, false);
   store_row(b, block, TIR_INIT, m, least_finite(b));

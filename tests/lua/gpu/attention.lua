@@ -161,10 +161,23 @@ for _, case in ipairs {{1, 600, AMPERE, {}}, {5, 640, AMPERE, {causal = true}}, 
   assert(count >= 6 and in_parts >= 3, string.format("%d sketches, %d of them in parts", count, in_parts))
 end
 
+-- Heads of queries that share keys are rows of one matrix: no more blocks than there are heads of keys.
+do
+  local func = grouped(1, 600, 32)
+  local count, in_parts = check(func, 6)
+  assert(count >= 6 and in_parts >= 3, string.format("%d sketches, %d of them in parts", count, in_parts))
+  for _, c in ipairs(fused(func, 6, AMPERE)) do
+    local text = c.func:script()
+    local blocks = tonumber(text:match "thread_binding%((%d+), thread=\"blockIdx.x\"")
+    assert(text:find("_join", 1, true) or blocks == 2, "keys are not shared")
+  end
+end
+
 -- Products of float32, which no tensor cores compute: rows of a thread's own, on devices with and without asynchronous
 -- copies.
 assert(check(attention(2, 64, 96, 32, 48, "float32"), 2, AMPERE, BY_THREADS) == 2)
 assert(check(attention(1, 96, 64, 24, 40, "float32", {causal = true}), 1, "cuda -arch=sm_75", BY_THREADS) == 1)
+assert(check(attention(2, 37, 53, 24, 24, "float32", {causal = true}), 3, AMPERE, BY_THREADS) == 3)
 
 -- Random shapes.
 local state = seed
