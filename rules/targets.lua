@@ -182,7 +182,8 @@ end
 
 -- Columns of attention are divided among blocks where these are fewer than a GPU's multiprocessors.
 local function columns_split(target)
-  return {least = 512, blocks = sms_of(target), most_blocks = 8 * sms_of(target), choices = 6, threads = 128, lanes = 4}
+  return {least = 512, blocks = sms_of(target), most_blocks = 8 * sms_of(target), choices = 6, registers = 128,
+          threads = 128, lanes = 4}
 end
 
 -- Attention by mma.sync, from sm_80 on: tiles of rows and columns of a warp, those that most registers pay for first.
@@ -198,7 +199,7 @@ local function softmax_by_warps(target, factors)
   end
   return {tiles = {{rows = 16, columns = 64}, {rows = 16, columns = 128}, {rows = 32, columns = 64},
                    {rows = 16, columns = 32}, {rows = 32, columns = 32}, {rows = 16, columns = 16}},
-          groups = groups, warps = 8, stages = 1, registers = 160, least = 1, growth = 0.25,
+          groups = groups, warps = 8, stages = 1, registers = 160, streamed = 150, least = 1, growth = 0.25,
           split = columns_split(target)}
 end
 

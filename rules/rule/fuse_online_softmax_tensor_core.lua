@@ -17,12 +17,13 @@
 -- warp group; groups, each {inputs, a, c, ...}: the type of the factors, scopes of fragments, and tensor intrinsics:
 -- load_a, load_b, load_b_by_columns, sync, sync_by_columns, fill of fragments, and scope b; or, where `warps` says how
 -- many multiply at once, width(columns), which gives fill, sync_by_columns and sync_registers of so many columns, or
--- nil; warps: most of a block, or warp groups; least: fewest rows; growth: a share by which rows and columns grow more
 -- nil; warps: most of a block, or warp groups; least: fewest rows; growth: a share by which rows and columns grow
--- more than they must; split: {least, blocks, most_blocks, choices, threads, lanes}: so many columns, where blocks of
--- threads are no more than that, are divided into parts, up to so many blocks, of so many choices; threads of a block
--- that joins them, elements of each; stages: one, or those that are drawn; registers: most of a thread for fragments;
--- that.
+-- more than they must; split: {least, blocks, most_blocks, choices, registers, threads, lanes}: so many columns, where
+-- blocks of threads are no more than that, are divided into parts, up to so many blocks, of so many choices; where
+-- fragments take more registers than that, rows are not kept in them; threads of a block that joins the parts, elements
+-- of each; stages: one, or those that are drawn; registers: most of a thread for fragments, streamed: where rows are
+-- not kept in them; shared_bytes: of a block; tensor_copies, producer: choices of whether TMA copies, and a producer
+-- warp group issues that.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 local chain = msched.load "rules.softmax_chain"
 
@@ -65,14 +66,16 @@ local function load_fragment(sch, block, index, scope, under, intrinsic)
   sch:tensorize(last({sch:get_loops(copy)}, 1), intrinsic)
 end
 
--- Scores of the tile: each fragment of the second input meets all rows of the warp.
-local function multiply_scores(sch, scores, group, second)
+-- Scores of the tile: each fragment of the second input meets all rows of the warp. first: of the first input, where
+-- that is no fragment yet, but comes from shared memory as it is multiplied.
+local function multiply_scores(sch, scores, group, second, first)
   local loops = {sch:get_loops(scores)}
   local i0, i1 = by_sides(sch, last(loops, 2))
   local j0, j1 = by_sides(sch, last(loops, 1))
   local k0, k1 = by_sides(sch, last(loops))
   sch:reorder {j0, k0, i0, i1, j1, k1}
   unroll(sch, j0, k0, i0)
+  if first then load_fragment(sch, scores, first, group.a, k0, group.load_a) end
   load_fragment(sch, scores, second, group.b, k0, group.load_b_by_columns)
   local init = {sch:get_loops(sch:decompose_reduction(scores, j0))}
   unroll(sch, last(init, 3), last(init, 2))
@@ -161,11 +164,14 @@ local function find_chain(sch, product, p, folds)
           copy = copy or nil, others = others_of(sch, scores) // sch:extent(row)}
 end
 
--- Registers of a lane for fragments: of both products' accumulators, of the first operand, of the exponentials. Warp
--- groups have no first operand there, and take the accumulators of scores for those of the second product's tile, too.
-local function fragment_registers(c, tile)
+-- Registers of a lane for fragments: of both products' accumulators, of the first operand, if it keeps that, of the
+-- exponentials. Warp groups have no first operand there, and take the accumulators of scores for those of the second
+-- product's tile, too.
+local function fragment_registers(c, tile, keeps)
   local warps = c.group.warps
-  if not warps then return tile.rows * (c.width + tile.columns + (c.depth + tile.columns) // 2) // 32 end
+  if not warps then
+    return tile.rows * (c.width + tile.columns + ((keeps and c.depth or SIDE) + tile.columns) // 2) // 32
+  end
   return tile.rows * (c.width + math.max(c.width, tile.columns) + tile.columns // 2) // (32 * warps)
 end
 
@@ -198,10 +204,10 @@ local function load_rows(sch, operand, group)
   sch:tensorize(i1, group.load_a)
 end
 
--- Both products by mma.sync; what the scores read along rows is in registers.
+-- Both products by mma.sync; what the scores read along rows is in registers, if it fits.
 local function multiply_by_warps(s, c, name, scores, operand)
-  multiply_scores(s, s:get_sblock(scores), c.group, c.second)
-  load_rows(s, operand, c.group)
+  multiply_scores(s, s:get_sblock(scores), c.group, c.second, not operand and c.first or nil)
+  if operand then load_rows(s, operand, c.group) end
   multiply_values(s, s:get_sblock(name), s:get_sblock(name .. "_carry"), c.group)
 end
 
@@ -224,9 +230,15 @@ local function run_ahead_by_draws(s, columns, c, tile, p, groups)
   tiling.run_ahead(s, columns, ahead, false, copies, producer)
 end
 
+-- Rows of one fragment may come from shared memory again for each tile of columns.
+local function keeps_rows(c, tile, p, in_parts)
+  return tile.rows > SIDE or fragment_registers(c, tile, true) <= (in_parts and p.split.registers or p.registers)
+end
+
 local function fits(c, tile, p)
-  local width = c.group.width
-  return fragment_registers(c, tile) <= p.registers and (not width or width(tile.columns) and width(c.width))
+  local width, keeps = c.group.width, keeps_rows(c, tile, p)
+  return fragment_registers(c, tile, keeps) <= (keeps and p.registers or p.streamed)
+    and (not width or width(tile.columns) and width(c.width))
 end
 
 -- Into how many parts the columns may be divided, so that a GPU has enough blocks of threads.
@@ -250,7 +262,7 @@ local function copy_before(s, c, product)
   end
   if not c.rows_grow then
     copies.queries = s:cache_read(c.scores, c.first, group.tiles, {c.scores})
-    copies.operand = not group.warps and s:cache_read(c.scores, c.first, group.a, {c.scores}) or nil
+    copies.operand = c.keeps and s:cache_read(c.scores, c.first, group.a, {c.scores}) or nil
   end
   return copies
 end
@@ -260,7 +272,7 @@ local function take_padded(s, c, copies, outer, scores, product)
   copies.keys, copies.values = copies.keys or padded.keys, copies.values or padded.values
   if copies.queries then return end
   copies.queries = padded.queries
-  if not group.warps then
+  if c.keeps then
     copies.operand = s:cache_write(copies.queries, 0, group.tiles)
     s:set_scope(copies.operand, 0, group.a)
   end
@@ -275,6 +287,7 @@ local function fused(sch, product, tile, p, context, folds, in_parts)
   local group, warps = c.group, c.group.warps
   local multiple, parts = chain.multiple_of(c, tile, p.warps, p.growth), 1
   if in_parts and multiple == 0 then multiple = tile.rows end
+  c.keeps = not warps and keeps_rows(c, tile, p, in_parts)
   c.rows_grow, c.columns_grow = multiple > 0 and c.rows % multiple > 0, c.columns % tile.columns > 0
   if in_parts then parts = common.sample_equal(s, parts_of(c, tile, p)) end
   local copies, scores = copy_before(s, c, b), s:block_name(c.scores)

@@ -138,6 +138,7 @@ end
 assert(check(attention(2, 32, 64, 32, 32, "float16"), 2) == 2)
 assert(check(attention(1, 32, 128, 64, 48, "bfloat16", {causal = true}), 1) == 1)
 assert(check(grouped(16, 64, 32), 1) == 1)
+assert(check(attention(1, 32, 32, 256, 256, "float16"), 1) == 1)
 assert(check(attention(1, 64, 192, 64, 64, "float16"), 1, HOPPER, by_groups(1, 64)) == 1)
 assert(check(attention(1, 64, 64, 64, 64, "bfloat16", {causal = true}), 1, HOPPER, by_groups(0, 64)) == 1)
 for copies = 0, 1 do

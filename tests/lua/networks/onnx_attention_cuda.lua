@@ -112,6 +112,7 @@ holds("sm_80", 2, {type = "float16", q = 32, k = 64, d = 32, v = 32, mask = "bia
 holds("sm_80", 1, {type = "bfloat16", q = 16, k = 32, d = 64, v = 48, mask = "seen"})
 holds("sm_80", 1, {type = "float16", q = 16, k = 16, d = 128, v = 128, heads = 4, shared = 2})
 holds("sm_80", 1, {type = "float16", q = 1, k = 75, d = 64, v = 64, heads = 4, shared = 2, mask = "seen"})
+holds("sm_80", 1, {type = "bfloat16", q = 20, k = 75, d = 32, v = 32, mask = "bias", beside = true})
 holds("sm_90a", 1, {type = "bfloat16", q = 64, k = 64, d = 64, v = 64, mask = "causal", heads = 2, shared = 1})
 -- Of float32 a device that has few multiprocessors is busy with a small one.
 holds("sm_87", 2, {type = "float32", q = 256, k = 32, d = 32, v = 32, mask = "bias", beside = true})
@@ -124,8 +125,8 @@ local function stays(want, arch, a)
 end
 stays("it has 128 rows, too few for cuda -arch=sm_80 without tensor cores", "sm_80",
       {type = "float32", q = 64, k = 64, d = 32, v = 32})
-stays("no rule for cuda -arch=sm_90a makes one kernel of bfloat16, 64 queries by 64 keys of 256 and 256 elements",
-      "sm_90a", {type = "bfloat16", q = 64, k = 64, d = 256, v = 256})
+stays("no rule for cuda -arch=sm_90a makes one kernel of bfloat16, 64 queries by 64 keys of 320 and 320 elements",
+      "sm_90a", {type = "bfloat16", q = 64, k = 64, d = 320, v = 320})
 stays("no rule for cuda -arch=sm_75 makes one kernel of float16, 1 queries by 64 keys of 64 and 64 elements",
       "sm_75", {type = "float16", q = 1, k = 64, d = 64, v = 64})
 print(sources.missing and "onnx_attention_cuda: NVRTC skipped: " .. sources.missing
