@@ -162,6 +162,11 @@ for _, case in ipairs {{1, 600, AMPERE, {}}, {5, 640, AMPERE, {causal = true}}, 
   assert(count >= 6 and in_parts >= 3, string.format("%d sketches, %d of them in parts", count, in_parts))
 end
 
+do
+  local count, in_parts = check(attention(1, 64, 512, 64, 64, "float16"), 2, HOPPER, by_groups(1, 64))
+  assert(count == 2 and in_parts == 1, "no warp groups have parts of the columns")
+end
+
 -- Heads of queries that share keys are rows of one matrix: no more blocks than there are heads of keys.
 do
   local func = grouped(1, 600, 32)
