@@ -45,7 +45,9 @@ struct c_dialect {
   const struct c_template *templates;             /* instead of those of the same name; the last has no name */
   bool (*call)(struct emit_c *e, tir_expr call);  /* writes a call that only it knows; false: it does not */
   bool (*copy)(struct emit_c *e, tir_stmt store); /* writes a store of a vector that only it knows; or NULL */
+  bool (*bind)(struct emit_c *e, tir_var v, tir_expr value);   /* a vector, as `copy` stores one; or NULL */
   void (*lane)(struct emit_c *e, tir_var v, struct c_chunk c); /* writes a lane of a variable of e->whole; or NULL */
+  void (*ahead)(struct emit_c *e, int n, struct c_chunk c);    /* writes a lane of a load of e->ahead; or NULL */
   void (*allocate)(struct emit_c *e, tir_buffer buffer, struct c_type type, uint64_t elements); /* declares a buffer */
   void (*declared)(struct emit_c *e, tir_buffer buffer); /* writes what stands behind a view's declaration; or NULL */
   void (*outlined)(struct emit_c *e, const struct tir_captures *captures);
@@ -53,6 +55,13 @@ struct c_dialect {
   void (*head)(const struct emit_c *e, FILE *out); /* what stands before all */
 };
 extern const struct c_dialect emit_c_gnu, emit_c_cuda;
+
+/* A load of a vector. */
+struct c_ahead {
+  tir_buffer buffer;
+  tir_expr index;
+};
+enum { C_MOST_AHEAD = 16 };
 
 struct emit_c {
   const struct c_dialect *dialect;
@@ -88,6 +97,9 @@ struct emit_c {
   uint32_t *shared, shared_capacity; /* by number of what is outlined: its body's number and one; 0: none yet */
   ms_error *err;
   bool failed;
+  /* What the statement being written has loaded before all else. */
+  struct c_ahead ahead[C_MOST_AHEAD];
+  int ahead_count;
 };
 
 /* The kernels of a source, in the order in which they are launched. */
@@ -167,6 +179,9 @@ int emit_c_widest(struct emit_c *e, tir_expr x); /* bits of the widest lanes tha
 /* emit_memory.c */
 void emit_c_load(struct emit_c *e, tir_expr load, struct c_chunk c);
 void emit_c_raw(struct emit_c *e, tir_expr load, struct c_chunk c); /* as it stands in memory */
+/* The element of a chunk of one lane, in memory; a value as it stands there. */
+void emit_c_element(struct emit_c *e, tir_buffer buffer, tir_expr index, struct c_chunk c);
+void emit_c_stored_value(struct emit_c *e, tir_expr value, tir_type type, struct c_chunk c);
 void emit_c_fence(struct emit_c *e); /* at the end of a function: its nontemporal stores come before what follows */
 void emit_c_store(struct emit_c *e, tir_stmt store);
 void emit_c_bind_vector(struct emit_c *e, tir_var v, tir_expr value); /* as an array of its lanes */

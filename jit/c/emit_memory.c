@@ -121,7 +121,7 @@ static void load_lanes(struct emit_c *e, const struct tir_expr_node *n, tir_expr
   fputs("}; })", e->out);
 }
 
-static void element(struct emit_c *e, tir_buffer buffer, tir_expr index, struct c_chunk c) {
+void emit_c_element(struct emit_c *e, tir_buffer buffer, tir_expr index, struct c_chunk c) {
   emit_c_buffer(e, buffer);
   fputc('[', e->out);
   if (is_swizzled(e, buffer)) open_place(e, buffer);
@@ -144,15 +144,26 @@ void emit_c_run(struct emit_c *e, tir_buffer buffer, tir_expr index, struct c_ch
   fputs(is_swizzled(e, buffer) ? "))" : ")", e->out);
 }
 
+/* A lane of what the statement has loaded before all else; false: it is none. */
+static bool load_ahead(struct emit_c *e, const struct tir_expr_node *n, tir_expr index, struct c_chunk c) {
+  for (int i = 0; i < e->ahead_count && !n->a; i++) {
+    if (e->ahead[i].buffer != n->ref || e->ahead[i].index != index) continue;
+    e->dialect->ahead(e, i, c);
+    return true;
+  }
+  return false;
+}
+
 static void load_scalar(struct emit_c *e, const struct tir_expr_node *n, tir_expr index, struct c_chunk c) {
   assert(n->kind == TIR_LOAD);
   bool masked = n->a != TIR_NONE;
+  if (load_ahead(e, n, index, c)) return;
   if (masked) {
     fputc('(', e->out);
     emit_c_value(e, n->a, c);
     fputs(" ? ", e->out);
   }
-  element(e, n->ref, index, c);
+  emit_c_element(e, n->ref, index, c);
   if (masked) fputs(" : 0)", e->out);
 }
 
@@ -242,7 +253,7 @@ void emit_c_load(struct emit_c *e, tir_expr load, struct c_chunk c) {
 /* ---- Stores ---- */
 
 /* The value as it stands in memory. */
-static void stored_value(struct emit_c *e, tir_expr value, tir_type type, struct c_chunk c) {
+void emit_c_stored_value(struct emit_c *e, tir_expr value, tir_type type, struct c_chunk c) {
   char helper[64], name[32];
   struct c_type stored = emit_c_stored(type, c.width);
   if (tir_type_is_short(type)) {
@@ -298,7 +309,7 @@ static void store_lanes(struct emit_c *e, const struct tir_stmt_node *s, tir_exp
 static void place(struct emit_c *e, const struct tir_stmt_node *s, tir_expr index, struct c_chunk c) {
   char name[32];
   if (c.width == 1) {
-    element(e, s->store.buffer, index, c);
+    emit_c_element(e, s->store.buffer, index, c);
     return;
   }
   tir_type type = tir_buffer_at(e->ir, s->store.buffer)->type;
@@ -346,7 +357,7 @@ static void store_nontemporal(struct emit_c *e, const struct tir_stmt_node *s, t
   if (value)
     fputs(value, e->out);
   else
-    stored_value(e, s->store.value, tir_buffer_at(e->ir, s->store.buffer)->type, c);
+    emit_c_stored_value(e, s->store.value, tir_buffer_at(e->ir, s->store.buffer)->type, c);
   fputs("));\n", e->out);
 }
 
@@ -373,7 +384,7 @@ static void store_chunk(struct emit_c *e, const struct tir_stmt_node *s, tir_exp
     if (value)
       fputs(value, e->out);
     else
-      stored_value(e, s->store.value, type, c);
+      emit_c_stored_value(e, s->store.value, type, c);
     fputs(";\n", e->out);
     return;
   }
@@ -383,7 +394,7 @@ static void store_chunk(struct emit_c *e, const struct tir_stmt_node *s, tir_exp
     emit_c_type_name(e, emit_c_stored(type, c.width), name);
     emit_c_begin(e);
     fprintf(e->out, "const %s ms_value = ", name);
-    stored_value(e, s->store.value, type, c);
+    emit_c_stored_value(e, s->store.value, type, c);
     fputs(";\n", e->out);
   }
   store_lanes(e, s, index, value ? value : "ms_value", c);
@@ -436,7 +447,7 @@ static void store_at_once(struct emit_c *e, const struct tir_stmt_node *s, tir_e
     emit_c_type_name(e, emit_c_stored(type, chunks[i].width), name);
     emit_c_begin(e);
     fprintf(e->out, "const %s ms_value_%d = ", name, i);
-    stored_value(e, s->store.value, type, chunks[i]);
+    emit_c_stored_value(e, s->store.value, type, chunks[i]);
     fputs(";\n", e->out);
   }
   for (int i = 0; i < count; i++) {
@@ -514,6 +525,7 @@ void emit_c_bind_vector(struct emit_c *e, tir_var v, tir_expr value) {
     emit_c_refuse(e, "a vector of truth values that is bound has no form in C");
     return;
   }
+  if (e->dialect->bind && e->dialect->bind(e, v, value)) return;
   int width = width_for(e, wide > t.bits ? wide : t.bits, lanes);
   if (lanes / width > MOST_UNROLLED) {
     emit_c_refuse(e, "a vector of %d lanes that is bound to a name is too wide for C", lanes);

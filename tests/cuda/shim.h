@@ -87,6 +87,12 @@ struct __attribute__((aligned(8))) float2 {
 struct __attribute__((aligned(16))) uint4 {
   unsigned x, y, z, w;
 };
+struct __attribute__((aligned(16))) float4 {
+  float x, y, z, w;
+};
+struct __attribute__((aligned(16))) double2 {
+  double x, y;
+};
 
 static inline float __int_as_float(int bits) {
   float x;

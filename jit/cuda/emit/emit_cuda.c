@@ -182,15 +182,8 @@ static void begin_copy(struct emit_c *e, const struct tir_stmt_node *s, const st
 
 /* A vector that goes as it is from one memory to another, neither of them a thread's own, which is in registers: one
  * load and one store, at multiples of their size. */
-static bool copy_vector(struct emit_c *e, tir_stmt store) {
-  const struct tir_stmt_node *s = tir_stmt_at(e->ir, store);
-  const struct tir_expr_node *value = tir_at(e->ir, s->store.value);
-  tir_expr to = tir_operands(e->ir, s->store.indices)[0], condition;
-  if (tir_is_device_call(e->ir, s->store.value, TIR_ASYNC_COPY)) {
-    begin_copy(e, s, value);
-    return true;
-  }
-  if (emit_c_store_pairs(e, store)) return true;
+static bool copy_whole(struct emit_c *e, const struct tir_stmt_node *s, tir_expr to) {
+  tir_expr condition;
   const struct tir_expr_node *load = tir_copied_load(e->ir, s->store.value, &condition);
   if (!load || s->store.predicate) return false;
   tir_expr from = tir_operands(e->ir, load->operands)[0];
@@ -213,6 +206,16 @@ static bool copy_vector(struct emit_c *e, tir_stmt store) {
   if (condition) fprintf(e->out, " : %s()", type);
   fputs(";\n", e->out);
   return true;
+}
+
+static bool store_vector(struct emit_c *e, tir_stmt store) {
+  const struct tir_stmt_node *s = tir_stmt_at(e->ir, store);
+  if (tir_is_device_call(e->ir, s->store.value, TIR_ASYNC_COPY)) {
+    begin_copy(e, s, tir_at(e->ir, s->store.value));
+    return true;
+  }
+  return emit_c_store_pairs(e, store) || copy_whole(e, s, tir_operands(e->ir, s->store.indices)[0]) ||
+         emit_cuda_store_vector(e, store);
 }
 
 static void allocate_on_device(struct emit_c *e, const char *name, const char *type, uint64_t bytes) {
@@ -528,8 +531,10 @@ const struct c_dialect emit_c_cuda = {
     .scalars_as_bits = true,
     .templates = templates,
     .call = write_call,
-    .copy = copy_vector,
+    .copy = store_vector,
+    .bind = emit_cuda_bind_vector,
     .lane = emit_c_pair_lane,
+    .ahead = emit_cuda_ahead_lane,
     .allocate = allocate,
     .declared = emit_cuda_declared,
     .outlined = launch_kernel,

@@ -63,5 +63,9 @@ const char *emit_cuda_uniform(struct emit_c *e); /* the function of what is the 
 /* emit_pairs.c: floats of 16 bits, two at once */
 bool emit_c_store_pairs(struct emit_c *e, tir_stmt store);            /* writes it; false: it is no such */
 void emit_c_pair_lane(struct emit_c *e, tir_var v, struct c_chunk c); /* of a variable that holds such */
+/* emit_vectors.c: vectors that are computed */
+bool emit_cuda_store_vector(struct emit_c *e, tir_stmt store);           /* writes it; false: nothing of it is whole */
+bool emit_cuda_bind_vector(struct emit_c *e, tir_var v, tir_expr value); /* the same of a variable of a vector */
+void emit_cuda_ahead_lane(struct emit_c *e, int number, struct c_chunk c); /* of what is loaded ahead */
 
 #endif
