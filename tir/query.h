@@ -20,7 +20,7 @@ struct tir_kernel {
   int64_t least_threads, most_threads; /* that annotations of its blocks allow; 0: any */
   int64_t shared_bytes;                /* a block's, once buffers hold only what lives at a time */
   int64_t local_bytes;                 /* a thread's, likewise, for all of its virtual threads */
-  int64_t vector_bytes;                /* the widest access */
+  int64_t vector_bytes;                /* the widest vector, of its narrowest elements */
 };
 /* Returns their number, stores at most `most`. Interns expressions. */
 uint32_t tir_kernels(struct tir *ir, tir_func f, struct tir_kernel *out, uint32_t most);

@@ -385,9 +385,10 @@ static void add_bounds(const struct tir *ir, struct tir_kernel *k, tir_block blo
   if (most && (!k->most_threads || most < k->most_threads)) k->most_threads = most;
 }
 
-/* The bytes of the widest element that a block under the loop reads or writes. */
-static int64_t widest_element(const struct tir *ir, tir_loop loop) {
-  int64_t widest = 0;
+/* The bytes of the narrowest element that a block under the loop reads or writes: of wider ones a vector is several
+ * accesses (tir/lower/gpu/gpu_vectorize.c). 0: of none. */
+static int64_t narrowest_element(const struct tir *ir, tir_loop loop) {
+  int64_t narrowest = 0;
   for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop)) {
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
     const struct tir_span spans[] = {tir_block_at(ir, s)->reads, tir_block_at(ir, s)->writes};
@@ -395,10 +396,10 @@ static int64_t widest_element(const struct tir *ir, tir_loop loop) {
       for (uint32_t i = 0; i < spans[w].count; i++) {
         tir_type type = tir_buffer_at(ir, ir->regions.at[spans[w].first + i].buffer)->type;
         int64_t bytes = tir_type_bytes(type);
-        if (bytes > widest) widest = bytes;
+        if (!narrowest || bytes < narrowest) narrowest = bytes;
       }
   }
-  return widest;
+  return narrowest;
 }
 
 static void add_loop(const struct tir *ir, struct tir_kernel *k, struct axes *axes, tir_loop loop) {
@@ -406,7 +407,7 @@ static void add_loop(const struct tir *ir, struct tir_kernel *k, struct axes *ax
   int64_t extent = tir_loop_extent(ir, loop);
   add_axis(k, axes, tir_loop_axis(ir, loop), extent);
   if (n->loop_kind != TIR_VECTORIZED || k->vector_bytes < 0) return;
-  int64_t bytes = extent < 0 ? -1 : extent * widest_element(ir, loop);
+  int64_t bytes = extent < 0 ? -1 : extent * narrowest_element(ir, loop);
   if (bytes < 0 || bytes > k->vector_bytes) k->vector_bytes = bytes;
 }
 

@@ -16,6 +16,8 @@ struct lowering {
   tir_buffer first_tile; /* this buffer and those after it are tiles in registers (promote.c); before: none are */
 };
 
+enum { LOWER_MOST_ACCESSES = 4 }; /* of a GPU's vector: as many as float32 has where int8 has one */
+
 /* Of the target, at least 32. */
 static inline int lower_vector_bits(const struct lowering *low) {
   int bits = low->options ? low->options->vector_bits : 0;

@@ -25,6 +25,7 @@ struct wide {
   int bytes, count; /* of an access; accesses */
   int bits, lanes;  /* of an element; in an access */
   bool real;        /* a word is an element, a float; else words are of 32 bits, or one is the whole */
+  bool negative;    /* elements have signs */
   bool words;       /* has members: x, y, z, w */
 };
 
@@ -34,7 +35,7 @@ static bool find_wide(struct c_type element, int lanes, struct wide *out) {
   if (element.bits < 8 || lanes < 2 || lanes > MOST_LANES || (lanes & (lanes - 1)) != 0) return false;
   *out = (struct wide){.bytes = bytes < WIDEST ? bytes : WIDEST, .bits = element.bits};
   out->count = bytes / out->bytes, out->lanes = lanes / out->count;
-  out->real = element.code == TIR_FLOAT;
+  out->real = element.code == TIR_FLOAT, out->negative = element.code == TIR_INT;
   out->words = out->bytes > 4;
   if (out->real)
     out->type = element.bits == 64 ? "double2" : out->bytes == 8 ? "float2" : "float4";
@@ -67,7 +68,7 @@ static void write_element(struct emit_c *e, const struct wide *w, const char *na
 /* The bits of a lane's variable, as they stand in a word. */
 static void write_bits(struct emit_c *e, const struct wide *w, int lane, int shift) {
   fputs("(uint32_t)", e->out);
-  if (w->bits < 32) fprintf(e->out, "(uint%d_t)", w->bits);
+  if (w->bits < 32 && w->negative) fprintf(e->out, "(uint%d_t)", w->bits);
   fprintf(e->out, "ms_lane_%d", lane);
   if (shift) fprintf(e->out, " << %d", shift);
 }

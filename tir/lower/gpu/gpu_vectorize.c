@@ -1,6 +1,6 @@
 /* Vectors: a vectorized loop of a kernel stays one where the machine has each access along it: elements side by side, a
- * power of two of them, no more bytes than its widest, the first at a multiple of that many. Elsewhere its iterations
- * are unrolled.
+ * power of two of them, the first at a multiple of that many; of its narrowest type no more bytes than the machine's
+ * widest access, of others a few accesses. Elsewhere its iterations are unrolled.
  *
  *   for v in vectorized(4): if 4 * t + v < 468: S[4 * t + v] = A[9 * t + v]     t * 9 is no multiple of 4: unrolled
  *   S[(4 * t + v) // 12, (4 * t + v) % 12]  becomes  S[4 * t // 12, 4 * t % 12 + v], as a fused copy of rows has it
@@ -18,7 +18,7 @@ struct run {
   struct tir *ir;
   tir_stmt loop;
   tir_var var;
-  int64_t lanes, most_bits;
+  int64_t lanes, most_bits, least_bits; /* of the machine's widest access; of the loop's narrowest, or INT64_MAX */
   bool fits;
 };
 
@@ -94,8 +94,9 @@ static void see_access(struct tir *ir, void *data, tir_stmt s, const struct acce
   if (!r->fits || tir_buffer_memory(ir, a->buffer) == TIR_THREAD_MEMORY || (!moves && !writes)) return;
   int64_t step, bits = r->lanes * tir_type_bits(tir_buffer_at(ir, a->buffer)->type);
   tir_expr at = place_of(ir, a), first;
-  r->fits = at && take_apart(r, at, &step, &first) && step == 1 && bits <= r->most_bits && bits % 8 == 0 &&
-            is_multiple(r, first, r->lanes);
+  if (bits < r->least_bits) r->least_bits = bits;
+  r->fits = at && take_apart(r, at, &step, &first) && step == 1 && bits <= LOWER_MOST_ACCESSES * r->most_bits &&
+            bits % 8 == 0 && is_multiple(r, first, r->lanes);
 }
 
 /* A comparison has one outcome for all lanes where its sides differ by a multiple of their number at the first. */
@@ -176,11 +177,11 @@ bool lower_gpu_vectorize(struct lowering *low) {
     if (!tir_is(ir, s, TIR_LOOP) || tir_stmt_at(ir, s)->loop_kind != TIR_VECTORIZED) continue;
     struct tir_stmt_node n = *tir_stmt_at(ir, s);
     struct run r = {.ir = ir, .loop = s, .var = n.loop.var, .lanes = tir_loop_extent(ir, s)};
-    r.most_bits = lower_vector_bits(low);
+    r.most_bits = lower_vector_bits(low), r.least_bits = INT64_MAX;
     r.fits = r.lanes > 0 && !(r.lanes & (r.lanes - 1)) && tir_is_const(ir, n.loop.min, 0);
     if (r.fits) lower_map(ir, s, TIR_HAS_DIVMOD, divide_first, &r);
     look_at(&r);
-    if (r.fits) {
+    if (r.fits && (r.least_bits == INT64_MAX || r.least_bits <= r.most_bits)) {
       settle_conditions(&r);
       continue;
     }

@@ -7,27 +7,39 @@
  * Two passes: strips of what registers divide, before tiles are kept in registers (promote.c), and tails after it,
  * since a tile has one loop for its columns.
  * Requires: no blocks; the loop's iterations are independent. Gives: vectorized loops that are no wider than a
- * register, but where other loops are not of constant bounds. Keeps: results. Code generation would take wide vectors
- * apart by itself, at several times the cost, and their masks lane by lane; vectors that are no power of two and wider
- * than a register it passes from one step of a loop to the next element by element. */
+ * register, or on a GPU than a few accesses, but where other loops are not of constant bounds. Keeps: results. Code
+ * generation would take wide vectors apart by itself, at several times the cost, and their masks lane by lane; vectors
+ * that are no power of two and wider than a register it passes from one step of a loop to the next element by
+ * element. */
 #include "tir/lower/lower.h"
 
-struct widest {
-  int bits;
+/* Bits of the widest element, and of the narrowest of those that lanes touch in memory. */
+struct elements {
+  tir_var lane;
+  int widest, narrowest;
 };
 
 static void see_element(struct tir *ir, void *data, tir_stmt s, const struct access *access, bool writes) {
-  struct widest *w = data;
+  struct elements *e = data;
   int bits = tir_type_bits(tir_buffer_at(ir, access->buffer)->type);
-  (void)s, (void)writes;
-  if (bits > w->bits) w->bits = bits;
+  bool moves = writes;
+  (void)s;
+  for (uint32_t d = 0; d < access->count; d++) moves |= tir_uses_var(ir, access->indices[d], e->lane);
+  if (bits > e->widest) e->widest = bits;
+  if (moves && tir_buffer_memory(ir, access->buffer) != TIR_THREAD_MEMORY && (!e->narrowest || bits < e->narrowest))
+    e->narrowest = bits;
 }
 
-/* How many elements of the widest type below fill a register. */
+/* How many elements of the widest type below fill a register; on a GPU, whose registers have one each, of the narrowest
+ * fill an access, where others take a few. */
 static int64_t lanes_of_register(const struct lowering *low, tir_stmt loop) {
-  struct widest widest = {8};
-  lower_visit(low->ir, loop, see_element, &widest);
-  return lower_vector_bits(low) / widest.bits;
+  struct elements found = {tir_as(low->ir, loop, TIR_LOOP)->loop.var, 8, 0};
+  bool gpu = low->options && low->options->device == TIR_GPU;
+  lower_visit(low->ir, loop, see_element, &found);
+  int64_t lanes = lower_vector_bits(low) / found.widest;
+  if (!gpu || found.narrowest < 8) return lanes;
+  int64_t most = LOWER_MOST_ACCESSES * lanes, all = lower_vector_bits(low) / found.narrowest;
+  return all < lanes ? lanes : all < most ? all : most;
 }
 
 /* Makes strips of so many lanes, which divide the loop, in its place. */
