@@ -250,7 +250,7 @@ targets.cuda = {
            "inline_constant_scalars", "keep_stages",
            "auto_inline", "online_softmax", "two_pass_reduction", "cross_thread_reduction", "spatial_tiling",
            "parallel_vectorize_unroll", "auto_bind"},
-  postprocs = {"disallow_dynamic_loop", "rewrite_cooperative_fetch", "rewrite_unbound_block",
+  postprocs = {"disallow_dynamic_loop", "rewrite_cooperative_fetch", "rewrite_vector_store", "rewrite_unbound_block",
                "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block", "rewrite_tensorize", "verify_gpu_code"},
   mutators = {{"tile_size", 0.9}, {"unroll", 0.08}, {"thread_binding", 0.02}},
   fuse_online_softmax_tensor_core = fused_softmax,
@@ -309,15 +309,18 @@ targets.tensor_core = targets.changed(targets.cuda, {
 -- MetaSchedule's own, without what is ours.
 local METASCHEDULE = {"multi_level_tiling", "inline_constant_scalars", "auto_inline", "cross_thread_reduction",
                "parallel_vectorize_unroll", "auto_bind"}
+local METASCHEDULE_GPU = {"disallow_dynamic_loop", "rewrite_cooperative_fetch", "rewrite_unbound_block",
+                          "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block", "rewrite_tensorize",
+                          "verify_gpu_code"}
 targets.metaschedule = {
   cuda = targets.changed(targets.cuda, {
-    rules = METASCHEDULE,
+    rules = METASCHEDULE, postprocs = METASCHEDULE_GPU,
     multi_level_tiling = function(target)
       return targets.changed(targets.cuda.multi_level_tiling(target), {limits = false, split = false})
     end,
   }),
   tensor_core = targets.changed(targets.cuda, {
-    rules = {"multi_level_tiling_tensor_core", table.unpack(METASCHEDULE)},
+    rules = {"multi_level_tiling_tensor_core", table.unpack(METASCHEDULE)}, postprocs = METASCHEDULE_GPU,
     multi_level_tiling_tensor_core = function(target)
       local groups = {wmma("float16", "float32", "f16", "f32"), wmma("float16", "float16", "f16", "f16"),
                       wmma("int8", "int32", "s8", "s32"), mma("float32", "f32"), mma("float16", "f16")}

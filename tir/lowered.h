@@ -69,6 +69,9 @@ enum { TIR_NONTEMPORAL_ALIGNMENT = 64 };
 /* The bytes that such an attribute states; 0: the statement is none. */
 int tir_nontemporal_alignment(const struct tir *ir, tir_stmt s);
 
+/* Virtual threads that a thread works for statement by statement; of more it does all the work of each in turn. */
+enum { TIR_MOST_VIRTUAL = 16 };
+
 /* What a function is lowered for: each has a list of passes of its own. */
 enum tir_device { TIR_CPU, TIR_GPU };
 struct tir_lower_options {

@@ -336,6 +336,18 @@ static void add_direct(struct work *w, const struct model_access *a, double time
   w->registers += fmin(own, 4) * a->bytes / BANK;
 }
 
+/* Accumulators, that another nest writes out once: of those that lie side by side in a thread several at once. Each
+ * store takes as many passes as its sectors fill lines. */
+static void add_results(struct work *w, const struct model_access *a) {
+  double strides[MODEL_RANK], stride = 1, run = run_of(w, a);
+  int64_t places[MOST_WARP] = {0};
+  for (uint32_t d = a->rank; d-- > 0; stride *= (double)a->extents[d]) strides[d] = stride;
+  uint32_t lanes = places_of_warp(w, a, strides, places);
+  double sectors = sectors_of(places, lanes, run * a->bytes);
+  w->fetches += w->warps * w->sums / run * fmax(1, sectors / (SECTOR / 8));
+  w->bytes += w->sums * w->threads * a->bytes;
+}
+
 static const struct model_nest *copy_of(const struct search_estimator *d, const struct model_access *a) {
   return a->copy ? &d->nests[a->copy - 1] : NULL;
 }
@@ -349,8 +361,8 @@ static void add_accesses(struct work *w) {
       add_copied(w, a, copy, copy ? model_shared(d, w->number, (uint32_t)(copy - d->nests)) : 0);
     else if (a->memory == MODEL_DEVICE)
       add_direct(w, a, a->written ? 1 : w->steps);
-    else if (a->written) /* accumulators, that another nest writes out */
-      w->bytes += w->sums * w->threads * a->bytes;
+    else if (a->written)
+      add_results(w, a);
   }
 }
 
@@ -392,10 +404,11 @@ static bool shape_work(struct work *w) {
     cover(w, i, w->shape.tiles[i]);
   }
   w->blocks = product_along(w, MODEL_BLOCKS), w->threads = product_along(w, MODEL_THREADS);
-  w->virtuals = product_along(w, MODEL_VIRTUAL);
+  double virtuals = product_along(w, MODEL_VIRTUAL);
+  w->virtuals = virtuals > TIR_MOST_VIRTUAL ? 1 : virtuals;
   w->tile = find_tile(w);
   w->sums = w->virtuals * serial(w, w->tile, w->nest->loop_count);
-  w->steps = serial(w, 0, w->tile);
+  w->steps = serial(w, 0, w->tile) * virtuals / w->virtuals;
   w->unrolled = find_unrolled(w);
   bool bound = w->blocks * w->threads > 1;
   if (bound) share_fragment(w);

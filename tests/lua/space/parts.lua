@@ -685,6 +685,28 @@ function tests.rewrite_cooperative_fetch()
   check(func, sch)
 end
 
+function tests.rewrite_vector_store()
+  local parts = parts_of(GPU, {rules = {"multi_level_tiling"}, postprocs = {"rewrite_vector_store"}})
+  local function stored(columns, innermost)
+    local func = product(64, columns, 64)
+    local trace, tiles = space.generate(func, parts)[1].trace, 0
+    for _, d in ipairs(trace:draws()) do
+      if d.kind == "SamplePerfectTile" and #d.decision == 5 then
+        tiles = tiles + 1
+        trace = trace:with_decision(d.index, tiles == 1 and {2, 1, 8, 2, 2}
+                                             or {columns // 4 // innermost, 1, 4, 1, innermost})
+      end
+    end
+    local sch = ms.apply(func, trace)
+    assert(space.postprocess(sch, parts))
+    check(func, sch)
+    return tostring(sch:func()):match "T.vectorized%((%d+)%)"
+  end
+  assert(stored(64, 8) == "4" and stored(64, 4) == "4" and stored(64, 2) == "2")
+  assert(stored(64, 1) == nil) -- neighbours are other threads'
+  assert(stored(36, 3) == nil and stored(40, 2) == "2")
+end
+
 -- What a hand bound in part, or shared out as among a CPU's cores, has threads too; notes on what is built say where
 -- there are none.
 function tests.threads_for_hand_schedules()

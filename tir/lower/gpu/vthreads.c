@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_VIRTUAL = 16 };
-
 struct spread {
   struct tir *ir;
   tir_stmt loop;
@@ -135,7 +133,7 @@ static bool is_stored_first(const struct spread *s, tir_buffer buffer) {
 static bool may_spread(struct spread *s) {
   const struct tir *ir = s->ir;
   int64_t extent = tir_loop_extent(ir, s->loop);
-  if (extent < 0 || extent > MOST_VIRTUAL || !find_moving(s)) return false;
+  if (extent < 0 || extent > TIR_MOST_VIRTUAL || !find_moving(s)) return false;
   for (tir_buffer b = 1; b < ir->buffers.count; b++) {
     const struct tir_buffer_node *n = tir_buffer_at(ir, b);
     if (s->inner[b] && (n->strides.count || n->rank == TIR_MOST_RANK)) return false;
