@@ -1,6 +1,6 @@
 -- What rules share: questions about blocks, asked of the schedule's queries.
 local common = {
-  SPATIAL = "msched.spatial_tile", -- noted on a block that spatial_tiling has tiled or placed
+  SPATIAL = "msched.spatial_tile", -- noted on a block that spatial_tiling has tiled or placed; 1: estimates are doubted
   INLINE = "meta_schedule.inline_rule",
 }
 

@@ -278,7 +278,7 @@ targets.cuda = {
             threads = up_to(target.max_threads, few and {32, 16, 8, 1} or {128, 256, 512, 64, 1024}),
             columns = up_to(few and target.max_threads or target.max_threads // 8,
                             few and {16, 8, 4, 2, 1} or {32, 64, 128}), rows = few and {1} or {2, 4, 8},
-            lengths = {1, 2, 4, 8, 16}, results = 8, vector_bytes = target.vector_bytes}
+            lengths = {1, 2, 4, 8, 16}, results = 8, vector_bytes = target.vector_bytes, blocks = {256, 512, 1024}}
   end,
   two_pass_reduction = {most_results = 64, least = 16384, least_blocks = 16, most_blocks = 1024,
                         thread_extents = {64, 128, 256, 512}},

@@ -13,7 +13,9 @@
 --   rows      of a CPU: unrolled rows that a tile has
 --   results   beside one another that are computed in one nest, at most
 --   threads   of a GPU: threads of a block that is one loop; columns, rows: of one that is a tile, max_threads together
---   lengths   of a GPU: elements that a thread loads at once, vector_bytes at most
+--   lengths   of a GPU: elements that a thread loads at once: of the narrowest type vector_bytes at most, of the widest
+--             two such accesses
+--   blocks    of a GPU: thread blocks that go over long loops together, each on by all of theirs
 -- Sources: Ragan-Kelley et al., "Halide", PLDI 2013, section 3 (sliding windows and tiles with overlap); Ruetsch &
 -- Micikevicius, "Optimizing Matrix Transpose in CUDA", 2009.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
@@ -33,17 +35,19 @@ local function applies(sch, block)
   return true
 end
 
+-- Bytes of the narrowest and of the widest type of element that the block touches.
+local function narrowest_and_widest(sch, block)
+  local least, most = math.huge, 1
+  for _, regions in ipairs {sch:writes(block), sch:reads(block)} do
+    for _, r in ipairs(regions) do least, most = math.min(least, r.bytes), math.max(most, r.bytes) end
+  end
+  return least, most
+end
+
 -- Bytes of the widest type of element that the block writes.
 local function widest_result(sch, block)
   local most = 1
   for _, w in ipairs(sch:writes(block)) do most = math.max(most, w.bytes) end
-  return most
-end
-
--- The same of all that it touches.
-local function widest(sch, block)
-  local most = widest_result(sch, block)
-  for _, r in ipairs(sch:reads(block)) do most = math.max(most, r.bytes) end
   return most
 end
 
@@ -235,9 +239,9 @@ end
 -- Makes one of the nests down to these loops. False: an element would be read before it is written.
 local function join(sch, loops) return #loops == 1 or sch:try("merge", loops) end
 
--- What is left to do of a tile.
-local function finish(sch, block, unrolled, lanes)
-  sch:annotate(block, common.SPATIAL, 1)
+-- What is left to do of a tile. sure: the estimate of it is as good as that of loops that nothing tiles.
+local function finish(sch, block, unrolled, lanes, sure)
+  sch:annotate(block, common.SPATIAL, sure and 0 or 1)
   if unrolled then sch:try("unroll", unrolled) end
   sch:try("vectorize", lanes)
   return sch
@@ -367,13 +371,17 @@ end
 
 -- ---- GPUs --------------------------------------------------------------------------------------------------------
 
--- How many elements of the loop a thread may load and store at once: whole parts of it, as wide as an access may be, or
--- one, which may be a vector that is wider.
+-- How many elements of the loop a thread may load and store at once: whole parts of it, as wide as an access of the
+-- narrowest type may be, and two of the widest; or one, which may be a vector that is wider.
 local function lengths_of(sch, group, p, columns)
-  local bytes, list = 0, {}
-  for _, block in ipairs(group) do bytes = math.max(bytes, widest(sch, block)) end
+  local least, most, list = math.huge, 0, {}
+  for _, block in ipairs(group) do
+    local narrow, wide = narrowest_and_widest(sch, block)
+    least, most = math.min(least, narrow), math.max(most, wide)
+  end
   for _, n in ipairs(p.lengths) do
-    if n * bytes <= p.vector_bytes and sch:extent(columns) % n == 0 then list[#list + 1] = n end
+    local fits = n * least <= p.vector_bytes and n * most <= 2 * p.vector_bytes
+    if fits and sch:extent(columns) % n == 0 then list[#list + 1] = n end
   end
   return #list > 0 and list or {1}
 end
@@ -385,22 +393,29 @@ local function bind_outermost(sch, block, ...)
   return sch
 end
 
--- All in one loop: a block's threads lie side by side, and go on to what follows all of theirs.
-local function gpu_flat(sch, group, p)
+-- All in one loop: a block's threads lie side by side, and go on to what follows all of theirs; strided: all of all
+-- blocks'.
+local function gpu_flat(sch, group, p, strided)
   local columns, around, joined = {}, {}, {}
   for i, block in ipairs(group) do
     local one, _, others = gather(sch, analyze(sch, block, false)) -- loops around, if any, have one iteration
     columns[i], around[i] = one, others[1]
   end
   local lengths, most = lengths_of(sch, group, p, columns[1]), sch:extent(columns[1])
-  local tile = {drawn(sch, up_to(p.threads, most)), drawn(sch, lengths), drawn(sch, up_to(p.unroll, most))}
+  local tile = {drawn(sch, up_to(p.threads, most)), drawn(sch, lengths),
+                drawn(sch, strided and p.blocks or up_to(p.unroll, most))}
   if p.threads[1] <= most then hold(sch, tile, "<=", most) end
   for i, block in ipairs(group) do
-    local blocks, items, threads, inner = sch:split(columns[i], {msched.rest, tile[3], tile[1], tile[2]})
+    local blocks, items, threads, inner
+    if strided then
+      items, blocks, threads, inner = sch:split(columns[i], {msched.rest, tile[3], tile[1], tile[2]})
+    else
+      blocks, items, threads, inner = sch:split(columns[i], {msched.rest, tile[3], tile[1], tile[2]})
+    end
     sch:reorder({blocks, threads, items})
     if around[i] then sch:fuse(around[i], blocks) end
     joined[i] = threads
-    finish(sch, block, items, inner)
+    finish(sch, block, not strided and items or nil, inner, strided)
   end
   return join(sch, joined) and bind_outermost(sch, group[1], "blockIdx.x", "threadIdx.x") or nil
 end
@@ -482,10 +497,16 @@ local function gpu_tiles(sch, group, p, stages, copies)
   return finish(sch, block, unrolled, inner)
 end
 
+-- Elements at once, at most.
+local function most_length(p) return p.lengths[#p.lengths] end
+
 local function gpu_schedules(sch, block, _, p, add)
   local a, stages, alone = analyze(sch, block, false), stages_of(sch, block), {sch:block_name(block)}
   for _, group in ipairs(a.row and {} or groups_of(sch, block, p)) do
-    if not group.reads_among then add(group, gpu_flat) end -- blocks of threads must not wait for one another
+    if not group.reads_among then -- blocks of threads must not wait for one another
+      add(group, gpu_flat, false)
+      if length_of(sch, a) >= 2 * p.blocks[1] * p.threads[1] * most_length(p) then add(group, gpu_flat, true) end
+    end
   end
   if a.row then add(alone, gpu_tiles, {}, false) end
   if a.row and #shareable(sch, block) > 0 then add(alone, gpu_tiles, {}, true) end

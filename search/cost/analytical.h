@@ -80,7 +80,7 @@ struct model_nest {
   double tile_products;                      /* of such an intrinsic, where it multiplies AMX's tiles; else 0 */
   double tile_rows;                          /* of those; else 0 */
   bool tile_copy;                            /* it copies what such products read */
-  bool placed;                               /* noted by rules/rule/spatial_tiling.lua, or kept for it */
+  bool placed;                               /* noted as doubted by rules/rule/spatial_tiling.lua, or kept for it */
   bool counts;                               /* of a GPU: it has a cost of its own */
   bool begins;                               /* a kernel of a GPU */
   bool feeds;                                /* tensor cores of a GPU, with what it copies to shared memory */

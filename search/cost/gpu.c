@@ -37,6 +37,7 @@ struct work {
   double bytes;                            /* that come to a block from the second level */
   double (*lanes)[MODEL_ITERS];            /* what each iteration variable is for each lane of a warp */
   uint32_t lane_count;                     /* 0: not found yet */
+  bool spread;                             /* nothing binds the nest: the rules will, along its innermost loops */
 };
 
 /* ---- Shape ---- */
@@ -133,12 +134,17 @@ static double take_digit(double *rest, double size) {
   return all % whole;
 }
 
+/* Whether threads lie side by side along the loop. */
+static bool is_along_threads(const struct work *w, const struct model_loop *l) {
+  return l->axis == MODEL_THREADS || (w->spread && !l->reduces);
+}
+
 /* What each iteration variable is for a lane: its digits along the loops of threads, the innermost first. */
 static void place_lane(const struct work *w, double lane, double *value) {
   const struct model_nest *nest = w->nest;
   for (uint32_t k = 0; k < nest->iter_count; k++) value[k] = 0;
   for (uint32_t i = nest->loop_count; i-- > 0 && lane > 0;) {
-    if (nest->loops[i].axis != MODEL_THREADS || w->shape.trips[i] == 1) continue;
+    if (!is_along_threads(w, &nest->loops[i]) || w->shape.trips[i] == 1) continue;
     double digit = take_digit(&lane, w->shape.trips[i]);
     const struct model_loop *l = &nest->loops[i];
     for (uint32_t p = l->part_count; p-- > 0 && digit > 0;)
@@ -214,7 +220,7 @@ static double run_of_steps(const struct work *w, const struct model_access *a) {
 static double run_of(const struct work *w, const struct model_access *a) {
   const struct model_nest *nest = w->nest;
   double run = 1;
-  for (uint32_t i = nest->loop_count; i-- > w->tile;) {
+  for (uint32_t i = nest->loop_count; i-- > w->tile && !w->spread;) {
     if (w->shape.trips[i] <= 1 || nest->loops[i].axis != MODEL_SERIAL || !model_is_moved(nest, a, i)) continue;
     for (uint32_t k = 0; k < nest->iter_count; k++)
       if (nest->loops[i].iters == 1u << k && a->steps[k] == 1) run = w->shape.trips[i];
@@ -411,6 +417,7 @@ static bool shape_work(struct work *w) {
   w->steps = serial(w, 0, w->tile) * virtuals / w->virtuals;
   w->unrolled = find_unrolled(w);
   bool bound = w->blocks * w->threads > 1;
+  w->spread = !bound;
   if (bound) share_fragment(w);
   if (!bound) {
     double all = w->sums * w->steps;

@@ -657,7 +657,8 @@ static bool read_nest(struct reading *r, struct model_nest *nest, tir_block bloc
   nest->sums = tir_at(ir, n.store.value)->kind == TIR_ADD;
   nest->lanes = lanes_of(r, block);
   nest->team = team_of(r, nest);
-  nest->placed = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "msched.spatial_tile") ||
+  tir_expr tiled = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "msched.spatial_tile");
+  nest->placed = (tiled && !tir_is_const(ir, tiled, 0)) ||
                  tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "meta_schedule.inline_rule");
   nest->promoted = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "msched.register_tile") != 0;
   nest->init_before = note_of(r, block, "msched.init_before_tiles");

@@ -67,5 +67,10 @@ void emit_c_pair_lane(struct emit_c *e, tir_var v, struct c_chunk c); /* of a va
 bool emit_cuda_store_vector(struct emit_c *e, tir_stmt store);           /* writes it; false: nothing of it is whole */
 bool emit_cuda_bind_vector(struct emit_c *e, tir_var v, tir_expr value); /* the same of a variable of a vector */
 void emit_cuda_ahead_lane(struct emit_c *e, int number, struct c_chunk c); /* of what is loaded ahead */
+/* Loads what a value loads whole, in front of a statement, in braces; false: there is none. The load's accesses are
+ * ms_ahead_N_0 and so on until it ends; -1: it is no such. */
+bool emit_cuda_begin_ahead(struct emit_c *e, tir_expr value, int lanes);
+int emit_cuda_find_ahead(const struct emit_c *e, tir_buffer buffer, tir_expr index);
+void emit_cuda_end_ahead(struct emit_c *e);
 
 #endif

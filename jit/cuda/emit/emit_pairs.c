@@ -10,7 +10,8 @@
  * PTX's max and min are another function than ours: a NaN gives the other operand, and 0 is more than -0. Ours is
  * a > b ? a : b.
  *
- * Vectors that do not stand at a multiple of their size are loaded lane by lane; to such nothing is stored whole. */
+ * Vectors that do not stand at a multiple of their size are loaded lane by lane; to such nothing is stored whole. What
+ * is loaded whole is so once, before all else (emit_vectors.c). */
 #include "emit_cuda.h"
 
 #include <stdlib.h>
@@ -275,6 +276,11 @@ static bool is_own(const struct emit_c *e, tir_buffer buffer) {
 static void emit_pair_loads(struct emit_c *e, const struct tir_expr_node *n, tir_type type) {
   char name[40];
   tir_expr index = tir_operands(e->ir, n->operands)[0];
+  int ahead = emit_cuda_find_ahead(e, n->ref, index);
+  if (ahead >= 0) {
+    fprintf(e->out, "ms_ahead_%d_0", ahead);
+    return;
+  }
   if (is_own(e, n->ref))
     fprintf(e->out, "%s(", own_function(e, pairs_of(type), false, name));
   else
@@ -401,7 +407,11 @@ bool emit_c_store_pairs(struct emit_c *e, tir_stmt store) {
   if (!e->whole) abort();
   e->whole_type = type;
   bool found = find_operation(e, s->store.value, type);
-  if (found) write_store(e, s, index, type);
+  if (found) {
+    bool loads = emit_cuda_begin_ahead(e, s->store.value, tir_type_lanes(type));
+    write_store(e, s, index, type);
+    if (loads) emit_cuda_end_ahead(e);
+  }
   free(e->whole);
   e->whole = NULL;
   return found;

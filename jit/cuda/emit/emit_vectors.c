@@ -278,6 +278,27 @@ static struct ahead ahead_of(struct emit_c *e, tir_expr value, int lanes) {
   return a;
 }
 
+bool emit_cuda_begin_ahead(struct emit_c *e, tir_expr value, int lanes) {
+  struct ahead a = ahead_of(e, value, lanes);
+  if (!a.count) return false;
+  emit_c_line(e, "{");
+  e->indent++;
+  write_loads(&a);
+  return true;
+}
+
+void emit_cuda_end_ahead(struct emit_c *e) {
+  e->ahead_count = 0;
+  e->indent--;
+  emit_c_line(e, "}");
+}
+
+int emit_cuda_find_ahead(const struct emit_c *e, tir_buffer buffer, tir_expr index) {
+  for (int i = 0; i < e->ahead_count; i++)
+    if (e->ahead[i].buffer == buffer && e->ahead[i].index == index) return i;
+  return -1;
+}
+
 void emit_cuda_ahead_lane(struct emit_c *e, int number, struct c_chunk c) {
   struct wide w;
   char name[32];

@@ -685,6 +685,25 @@ function tests.rewrite_cooperative_fetch()
   check(func, sch)
 end
 
+-- Long loops: as they were, blocks by blocks, and all blocks together over what follows; of vectors either.
+function tests.spatial_tiling_of_long_loops()
+  local p = {threads = {32}, lengths = {4}, unroll = {2}, blocks = {4}, columns = {32}, rows = {2}, results = 8,
+             vector_bytes = 16}
+  for columns, count in pairs {[64] = 3, [36] = 3, [16] = 2} do
+    local X = te.placeholder({32, columns}, "float32", "X")
+    local func =
+      te.func("f", {X, te.compute({32, columns}, function(i, j) return te.cast(X[{i, j}] + 1, "float16") end, "Y")})
+    local made = sketches(func, GPU, {rules = {"spatial_tiling"}, spatial_tiling = p})
+    assert(#made == count, #made)
+    for i, sch in ipairs(made) do
+      assert(has(sch, "T.vectorized(4)") == (i > 1))
+      assert(has(sch, 'T.thread_binding(4, thread="blockIdx.x")') == (i == 3))
+      check(func, sch)
+      ms.check_lowered(func, sch:func(), GPU.text, i)
+    end
+  end
+end
+
 function tests.rewrite_vector_store()
   local parts = parts_of(GPU, {rules = {"multi_level_tiling"}, postprocs = {"rewrite_vector_store"}})
   local function stored(columns, innermost)
