@@ -5,6 +5,8 @@
  *   for v in vectorized(4): if 4 * t + v < 468: S[4 * t + v] = A[9 * t + v]     t * 9 is no multiple of 4: unrolled
  *   S[(4 * t + v) // 12, (4 * t + v) % 12]  becomes  S[4 * t // 12, 4 * t % 12 + v], as a fused copy of rows has it
  *
+ *   for v in unrolled(2): O[8 * p + 2 * t + v] = cast(C[2 * p + v] / M[q])      of a fragment's elements: vectorized
+ *
  * Requires: no blocks; kernels. Gives: vectorized loops that become loads and stores of whole vectors, without masks:
  * where all of a vector meets a condition or none, the condition stands for its first element. Keeps: everything else.
  * Buffers begin at multiples of TIR_BASE_ALIGNMENT; a thread's own memory lies in registers, however it is indexed. */
@@ -171,10 +173,48 @@ static void settle_conditions(struct run *r) {
   lower_map(ir, r->loop, TIR_HAS_CALL, choose_by_first, r);
 }
 
+/* ---- Results of fragments ---- */
+
+static bool find_foreign(void *data, tir_expr e) {
+  struct run *r = data;
+  const struct tir_expr_node *n = tir_at(r->ir, e);
+  bool foreign = n->kind == TIR_LOAD && tir_buffer_memory(r->ir, n->ref) != TIR_THREAD_MEMORY;
+  if (foreign || n->kind == TIR_DATA || tir_device_call_of(r->ir, e) != TIR_DEVICE_CALLS) r->fits = false;
+  return r->fits;
+}
+
+/* An unrolled loop that does nothing but store to the device what is computed of a thread's own memory: its iterations
+ * are lanes. */
+static bool stores_own(struct run *r) {
+  const struct tir *ir = r->ir;
+  tir_stmt s = tir_stmt_at(ir, r->loop)->first[TIR_BODY];
+  if (!s || !tir_is(ir, s, TIR_STORE) || tir_stmt_at(ir, s)->next) return false;
+  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+  if (n->store.predicate || tir_buffer_memory(ir, n->store.buffer) != TIR_DEVICE_MEMORY) return false;
+  bool alone = tir_type_lanes(tir_buffer_at(ir, n->store.buffer)->type) == 1;
+  if (alone) tir_walk_expr(ir, n->store.value, find_foreign, r);
+  return alone && r->fits;
+}
+
+static void join_stores(struct lowering *low, tir_stmt loop) {
+  struct tir *ir = low->ir;
+  struct tir_stmt_node n = *tir_stmt_at(ir, loop);
+  struct run r = {.ir = ir, .loop = loop, .var = n.loop.var, .lanes = tir_loop_extent(ir, loop)};
+  r.most_bits = lower_vector_bits(low), r.least_bits = INT64_MAX;
+  r.fits = r.lanes > 1 && !(r.lanes & (r.lanes - 1)) && tir_is_const(ir, n.loop.min, 0);
+  if (!r.fits || !stores_own(&r)) return;
+  look_at(&r);
+  if (!r.fits || r.least_bits > r.most_bits) return;
+  settle_conditions(&r);
+  tir_stmt_at(ir, loop)->loop_kind = TIR_VECTORIZED;
+}
+
 bool lower_gpu_vectorize(struct lowering *low) {
   struct tir *ir = low->ir;
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
-    if (!tir_is(ir, s, TIR_LOOP) || tir_stmt_at(ir, s)->loop_kind != TIR_VECTORIZED) continue;
+    if (!tir_is(ir, s, TIR_LOOP)) continue;
+    if (tir_stmt_at(ir, s)->loop_kind == TIR_UNROLLED) join_stores(low, s);
+    if (tir_stmt_at(ir, s)->loop_kind != TIR_VECTORIZED) continue;
     struct tir_stmt_node n = *tir_stmt_at(ir, s);
     struct run r = {.ir = ir, .loop = s, .var = n.loop.var, .lanes = tir_loop_extent(ir, s)};
     r.most_bits = lower_vector_bits(low), r.least_bits = INT64_MAX;
