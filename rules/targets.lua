@@ -282,7 +282,7 @@ targets.cuda = {
   end,
   two_pass_reduction = {most_results = 64, least = 16384, least_blocks = 16, most_blocks = 1024,
                         thread_extents = {64, 128, 256, 512}},
-  cross_thread_reduction = {thread_extents = {4, 8, 16, 32, 64, 128, 256, 512}},
+  cross_thread_reduction = {thread_extents = {4, 8, 16, 32, 64, 128, 256, 512}, vectors = true},
   parallel_vectorize_unroll = {unroll_steps = {0, 16, 32, 64, 128, 256, 512, 1024}, unroll_explicit = true},
   rewrite_unbound_block = {max_blocks = 256},
   verify_gpu_code = {local_bytes = LOCAL_BYTES},
@@ -312,15 +312,17 @@ local METASCHEDULE = {"multi_level_tiling", "inline_constant_scalars", "auto_inl
 local METASCHEDULE_GPU = {"disallow_dynamic_loop", "rewrite_cooperative_fetch", "rewrite_unbound_block",
                           "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block", "rewrite_tensorize",
                           "verify_gpu_code"}
+local METASCHEDULE_REDUCTION = {thread_extents = targets.cuda.cross_thread_reduction.thread_extents}
 targets.metaschedule = {
   cuda = targets.changed(targets.cuda, {
-    rules = METASCHEDULE, postprocs = METASCHEDULE_GPU,
+    rules = METASCHEDULE, postprocs = METASCHEDULE_GPU, cross_thread_reduction = METASCHEDULE_REDUCTION,
     multi_level_tiling = function(target)
       return targets.changed(targets.cuda.multi_level_tiling(target), {limits = false, split = false})
     end,
   }),
   tensor_core = targets.changed(targets.cuda, {
     rules = {"multi_level_tiling_tensor_core", table.unpack(METASCHEDULE)}, postprocs = METASCHEDULE_GPU,
+    cross_thread_reduction = METASCHEDULE_REDUCTION,
     multi_level_tiling_tensor_core = function(target)
       local groups = {wmma("float16", "float32", "f16", "f32"), wmma("float16", "float16", "f16", "f16"),
                       wmma("int8", "int32", "s8", "s32"), mma("float32", "f32"), mma("float16", "f16")}

@@ -322,9 +322,11 @@ static void add_copied(struct work *w, const struct model_access *a, const struc
 /* Bytes side by side that a thread touches in all, at most a sector. */
 static double reach_of(const struct work *w, const struct model_access *a) {
   double reach = a->bytes;
-  for (uint32_t i = 0; i < w->nest->loop_count; i++)
-    for (uint32_t k = 0; k < w->nest->iter_count && w->nest->loops[i].axis == MODEL_SERIAL; k++)
-      if (w->nest->loops[i].iters == 1u << k && a->steps[k] == 1) reach *= w->shape.trips[i];
+  for (uint32_t i = w->nest->loop_count; i-- > 0;)
+    for (uint32_t k = 0; k < w->nest->iter_count && w->nest->loops[i].axis == MODEL_SERIAL; k++) {
+      bool along = w->nest->loops[i].iters == 1u << k && a->steps[k] == 1;
+      if (along && w->shape.tiles[i + 1][k] * a->bytes <= reach) reach *= w->shape.trips[i]; /* no threads between */
+    }
   return fmin(reach, SECTOR);
 }
 
@@ -354,6 +356,13 @@ static void add_results(struct work *w, const struct model_access *a) {
   w->bytes += w->sums * w->threads * a->bytes;
 }
 
+/* Steps of a thread at each of which it writes: of a reduction it does when all is summed up. */
+static double writing_steps(const struct work *w) {
+  for (uint32_t i = 0; i < w->nest->loop_count; i++)
+    if (w->nest->loops[i].reduces) return 1;
+  return w->steps;
+}
+
 static const struct model_nest *copy_of(const struct search_estimator *d, const struct model_access *a) {
   return a->copy ? &d->nests[a->copy - 1] : NULL;
 }
@@ -366,7 +375,7 @@ static void add_accesses(struct work *w) {
     if (a->memory == MODEL_SHARED && !a->written)
       add_copied(w, a, copy, copy ? model_shared(d, w->number, (uint32_t)(copy - d->nests)) : 0);
     else if (a->memory == MODEL_DEVICE)
-      add_direct(w, a, a->written ? 1 : w->steps);
+      add_direct(w, a, a->written ? writing_steps(w) : w->steps);
     else if (a->written)
       add_results(w, a);
   }

@@ -314,6 +314,17 @@ function tests.cross_thread_reduction()
   assert(#made == 2 and has(made[1], 'thread="threadIdx.x"') and has(made[1], 'scope="shared"')
          and not has(made[2], "thread"))
   for _, sch in ipairs(made) do check(func, sch) end
+  -- Of what reads a result again and again, a thread may have several elements at once, where they lie side by side.
+  local function rows(columns)
+    local X = te.placeholder({4, columns}, "float32", "X")
+    local k = te.reduce_axis(columns, "k")
+    local T = te.compute({4}, function(i) return te.sum(X[{i, k}], k) end, "T")
+    return te.func("rows", {X, te.compute({4, columns}, function(i, j) return X[{i, j}] * T[{i}] end, "D")})
+  end
+  made = sketches(rows(64), GPU, {rules = {"cross_thread_reduction"}})
+  assert(#made == 3 and has(made[2], "T.vectorized(4)") and not has(made[1], "vectorized"))
+  assert(#sketches(rows(63), GPU, {rules = {"cross_thread_reduction"}}) == 2)
+  for _, sch in ipairs(made) do check(rows(64), sch) end
 end
 
 function tests.two_pass_reduction()
