@@ -108,10 +108,12 @@ struct model_product {
   } tiles[MODEL_TILES]; /* of each loop that is tiled; the last three are those of m, n and k */
   uint32_t tile_count;
   uint32_t lanes[MODEL_COPIES], lane_count; /* elements that a thread copies at once, of each copy */
-  uint32_t bulk, producer;         /* whether copies are bulk tensor copies; whether a warp group only copies; 0: no */
-  uint32_t persistent;             /* how many blocks do all tiles, where one does several; 0: each tile has a block */
-  uint32_t multicast;              /* how many blocks are a cluster that shares copies; 0: none is */
-  bool by_columns;                 /* the second operand's tiles lie so */
+  uint32_t bulk, producer; /* whether copies are bulk tensor copies; whether a warp group only copies; 0: no */
+  uint32_t persistent;     /* how many blocks do all tiles, where one does several; 0: each tile has a block */
+  uint32_t multicast;      /* how many blocks are a cluster that shares copies; 0: none is */
+  uint32_t stored;         /* elements of the result that a thread stores at once; 0: their stores are not drawn */
+  double stored_bytes;     /* of such an element */
+  bool by_columns;         /* the second operand's tiles lie so */
   struct tir_copy_tile brought[2]; /* what bulk tensor copies bring of each operand */
   uint32_t brought_count;          /* 2: it is known */
   bool straight;                   /* accumulators are stored from registers to the result */

@@ -47,20 +47,26 @@ static void begin_product(struct product_reading *r, const struct vm_product *p,
   r->divided = false;
 }
 
-/* A block that copies an operand to tiles in shared memory: the first one's comes first. */
-static void read_copy(struct product_reading *r, tir_block block) {
-  struct model_product *p = r->last;
-  if (p->brought_count == 2 || !tir_is(r->ir, block, TIR_BLOCK)) return;
-  struct tir_span writes = tir_block_at(r->ir, block)->writes;
-  if (!writes.count || !tir_requests_rows(r->ir, r->ir->regions.at[writes.first].buffer, TIR_ROWS_CANONICAL)) return;
-  p->brought[p->brought_count++] = tir_copy_tile_of(r->ir, block);
-}
-
 /* The stage of the last statement of a pipelined loop; the outermost loop's annotation comes last, the innermost's
  * counts. */
 static void read_stages(struct model_product *p, const struct vm_steps *steps, const struct vm_value *list) {
   if (p->ahead >= 0 || list->kind != VM_LIST || !list->count) return;
   p->ahead = (double)steps->values[list->first + list->count - 1].integer;
+}
+
+/* What threads copy together, so many elements at once, where that is drawn: the result, or an input to tiles in shared
+ * memory, the first one's first. */
+static void read_copy(struct product_reading *r, struct model_product *p, tir_stmt block, uint32_t number) {
+  struct tir_span writes = tir_is(r->ir, block, TIR_BLOCK) ? tir_block_at(r->ir, block)->writes : (struct tir_span){0};
+  if (!writes.count) return;
+  tir_buffer to = r->ir->regions.at[writes.first].buffer;
+  if (tir_buffer_memory(r->ir, to) == TIR_DEVICE_MEMORY) {
+    if (number) p->stored = number, p->stored_bytes = tir_type_bits(tir_buffer_at(r->ir, to)->type) / 8.0;
+    return;
+  }
+  if (number && p->lane_count < MODEL_COPIES) p->lanes[p->lane_count++] = number;
+  if (p->brought_count < 2 && tir_requests_rows(r->ir, to, TIR_ROWS_CANONICAL))
+    p->brought[p->brought_count++] = tir_copy_tile_of(r->ir, block);
 }
 
 static void read_annotation(struct product_reading *r, const struct vm_plan *plan, uint32_t at) {
@@ -79,10 +85,8 @@ static void read_annotation(struct product_reading *r, const struct vm_plan *pla
   if (!strcmp(key, TIR_PIPELINE_BULK)) p->bulk = number;
   if (!strcmp(key, TIR_PIPELINE_PRODUCER)) p->producer = number;
   if (!strcmp(key, TIR_PIPELINE_BLOCKS)) p->persistent = number;
-  if (strcmp(key, TIR_PIPELINE_MULTICAST)) p->multicast = number;
-  if (strcmp(key, "meta_schedule.cooperative_fetch")) return;
-  if (number && p->lane_count < MODEL_COPIES) p->lanes[p->lane_count++] = number;
-  read_copy(r, r->statements[at]);
+  if (!strcmp(key, TIR_PIPELINE_MULTICAST)) p->multicast = number;
+  if (!strcmp(key, "meta_schedule.cooperative_fetch")) read_copy(r, p, r->statements[at], number);
 }
 
 /* Whether a loop was given as one of the block's. */
@@ -132,7 +136,8 @@ bool model_read_products(struct search_estimator *d, const struct tir *ir, const
 
 static const double SHARED_BYTES = 128; /* that shared memory gives a cycle */
 static const double SUBCORES = 4;       /* of a multiprocessor, each with tensor cores of its own, which a warp uses */
-static const double COPY = 2;           /* cycles of a warp's load and store, where threads copy */
+static const double ACCESS = 16, ACCUMULATOR = 4;     /* bytes of a thread's widest access; of an accumulator */
+static const double COPY = 2;                         /* cycles of a warp's load and store, where threads copy */
 static const double PRODUCERS = TIR_GROUP / TIR_WARP; /* warps that only copy, where some do */
 
 /* A product as a candidate has it. */
@@ -143,6 +148,7 @@ struct tiling {
   double own_m, own_n, m, n;   /* results of a team, and of a block */
   double steps, depth, stages; /* of the reduction: its steps, elements of one, and buffers of its tiles */
   double lanes, warps, more;   /* elements that a thread copies at once; warps that multiply, and that only copy */
+  double stores;               /* accesses of a thread for each result, from shared memory and to the device's */
   bool bulk;                   /* one thread has the tiles copied, by bulk tensor copies */
   double cluster, shared_m, shared_n; /* blocks of a cluster; of them, those that share the tiles of either input */
   bool persists; /* a block does one tile after the other, and copies the next while it stores one */
@@ -191,6 +197,8 @@ static struct tiling tiling_of(const struct search_estimator *d, const struct mo
   t.steps = x[k->parts[0]], t.depth = p->k * product_of(k, 1, x);
   t.stages = p->ahead >= 0 && t.steps > 1 ? p->ahead + (p->warps > 1 ? 2 : 1) : 1;
   for (uint32_t i = 0; i < p->lane_count; i++) t.lanes = fmin(t.lanes, x[p->lanes[i]]);
+  double stored = p->stored ? x[p->stored] : 1;
+  t.stores = p->stored ? 1 / fmin(stored, ACCESS / ACCUMULATOR) + 1 / fmin(stored, ACCESS / p->stored_bytes) : 0;
   t.warps = t.teams * p->warps;
   t.bulk = is_set(p->bulk, x) && is_brought(&t);
   t.more = t.bulk && is_set(p->producer, x) ? PRODUCERS : 0;
@@ -228,7 +236,9 @@ static double step_cycles(const struct tiling *t, double at_once) {
 
 /* Cycles for each accumulator on its way out. From registers, lanes store 8 bytes, four of them a sector, in more
  * passes than rows from shared memory take. */
-static double storing(const struct tiling *t) { return t->gpu->tensor_store * (t->product->straight ? 1.1 : 1); }
+static double storing(const struct tiling *t) {
+  return t->gpu->tensor_store * (t->product->straight ? 1.1 : 1) + t->stores / t->gpu->warp / SUBCORES;
+}
 
 /* What a multiprocessor takes for its tiles, one after the other. Persistent blocks begin once: behind a tile the next
  * one's inputs are there. */
