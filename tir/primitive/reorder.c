@@ -209,19 +209,31 @@ static int64_t distinguished_by_digits(const struct digits *used, uint32_t count
   return reach;
 }
 
-/* How many the digits of one sum distinguish: they join where one begins at a whole multiple of what those before it
- * distinguish. The loop's own steps need not meet them: in (6 * v + u) // 14 and (6 * v + u) % 14 all of the sum is
- * used, so all of v. */
-static int64_t distinguished_by_sum(const struct digits *used, uint32_t count, const struct digits *of) {
-  int64_t reach = 1, before;
+/* The least common multiple, INT64_MAX where that is no int64. */
+static int64_t common_multiple(int64_t a, int64_t b) {
+  int64_t rest = b, divisor = a, multiple;
+  while (rest) {
+    int64_t next = divisor % rest;
+    divisor = rest;
+    rest = next;
+  }
+  return __builtin_mul_overflow(a / divisor, b, &multiple) ? INT64_MAX : multiple;
+}
+
+/* How many are distinguished by digits of sums in which the loop has this coefficient, the other loops staying as they
+ * are: the remainders by it are known then, and digits join where they begin at a divisor of what the remainders are
+ * known by. The loop's own steps need not meet them: in (6 * v + u) // 14 and (6 * v + u) % 14 all of the sum is used,
+ * so all of v. Sums may differ by multiples that remainders leave out: the lowest digits of 448 * w + 28 * v + u are
+ * (28 * v + u) % 16. */
+static int64_t distinguished_together(const struct digits *used, uint32_t count, int64_t coefficient) {
+  int64_t reach = coefficient, before;
   do {
     before = reach;
-    for (uint32_t i = 0; i < count; i++)
-      if (used[i].sum == of->sum && reach % used[i].low == 0 && used[i].high > reach &&
-          (used[i].high == INT64_MAX || used[i].high % reach == 0))
-        reach = used[i].high;
+    for (uint32_t i = 0; i < count && reach != INT64_MAX; i++)
+      if (used[i].coefficient == coefficient && reach % used[i].low == 0)
+        reach = used[i].high == INT64_MAX ? INT64_MAX : common_multiple(reach, used[i].high);
   } while (reach != before);
-  return reach / of->coefficient;
+  return reach / coefficient;
 }
 
 /* The bindings of the block do not use some digits of the loop: for these it repeats what is inside. */
@@ -240,7 +252,8 @@ static bool leaves_digits(struct tir *ir, tir_block block, tir_loop loop) {
   }
   int64_t known = tir_loop_extent(ir, loop), extent = known < 0 ? INT64_MAX : known;
   bool leaves = distinguished_by_digits(used, count) < extent;
-  for (uint32_t i = 0; i < count && leaves; i++) leaves = distinguished_by_sum(used, count, &used[i]) < extent;
+  for (uint32_t i = 0; i < count && leaves; i++)
+    leaves = distinguished_together(used, count, used[i].coefficient) < extent;
   return leaves;
 }
 
