@@ -45,7 +45,8 @@ local function find_groups(sch, block, reduce, shared, each, inner, width)
 end
 
 -- What becomes what of the tile of so many rows, by the numbers of iterations; nil: the block has no such tiles. lines:
--- the iteration around that of rows, of which each has one tile, so that accumulators lie in several of it.
+-- the iteration around that of rows, of which each has one tile, so that accumulators lie in several of it. Rows are
+-- of the innermost iteration that has any: those of one around it do not lie next to one another.
 local function analyze(sch, block, width, side)
   local spatial, reduce, loops = nest.by_kind(sch, block)
   local inner = spatial and nest.contiguous(sch, block, spatial)
@@ -58,15 +59,15 @@ local function analyze(sch, block, width, side)
     or nest.longest(sch, block, reduce, shared, nil, SIDE * width)
   local around
   for i, l in ipairs(loops) do
-    local rows = sch:read_stride(block, each, l) == 0 and (sch:read_stride(block, shared, l) or 0) > 0
-      and sch:loop_iter_kind(l) == "spatial" and l ~= inner
     if l == inner then a.columns = i
     elseif l == depth then a.depth = i
     elseif l == neighbours then a.neighbours = i
-    -- the innermost one
-    elseif rows and sch:extent(l) % side == 0 then a.rows, a.lines = i, around end
-    if rows and sch:extent(l) > 1 then around = i end
+    elseif sch:extent(l) > 1 and sch:loop_iter_kind(l) == "spatial" and sch:read_stride(block, each, l) == 0
+        and (sch:read_stride(block, shared, l) or 0) > 0 then
+      a.rows, a.lines, around = i, around, i
+    end
   end
+  if a.rows and sch:extent(loops[a.rows]) % side ~= 0 then return nil end
   if not a.rows or not a.depth then return nil end
   if side == SIDE or sch:extent(loops[a.rows]) > side then a.lines = nil end
   a.copied = not neighbours and sch:read_stride(block, shared, depth) ~= 1
@@ -112,8 +113,8 @@ end
 
 -- The loops of a block by their parts in the tile. batch: those by which both operands differ.
 local function loops_by_part(sch, block, a)
-  local loops = {batch = {}, outer = {}, reduce = {}}
-  for i, l in ipairs {sch:get_loops(block)} do
+  local loops = {batch = {}, outer = {}, reduce = {}, all = {sch:get_loops(block)}}
+  for i, l in ipairs(loops.all) do
     if i == a.rows then loops.rows = l
     elseif i == a.lines then loops.lines = l
     elseif i == a.columns then loops.columns = l
@@ -132,16 +133,37 @@ local function is_in_one_piece(sch, loops, columns, target)
   return bytes <= target.l2_bytes // 2
 end
 
+-- The other spatial loops as one, and what is left of it within a chunk: of several, the innermost alone, as a chunk
+-- that ends within a line of another is not known to be apart from the tile; those around it join what both operands
+-- differ by. Nothing where there are none.
+local function split_outer(sch, loops)
+  local joined, long = {}, 0
+  for _, l in ipairs(loops.outer) do
+    if sch:extent(l) > 1 then
+      long = long + 1
+      if long > 1 then
+        table.move(joined, 1, #joined, #loops.batch + 1, loops.batch)
+        joined = {}
+      end
+    end
+    joined[#joined + 1] = l
+  end
+  local order = table.move(joined, 1, #joined, #loops.batch + 1, {table.unpack(loops.batch)})
+  local listed, places, others, apart = {}, {}, {}, false
+  for _, l in ipairs(order) do listed[l] = true end
+  for i, l in ipairs(loops.all) do table.insert(listed[l] and places or others, listed[l] and i or l) end
+  for i = #loops.batch + 2, #order do apart = apart or places[i] ~= places[i - 1] + 1 end
+  if apart then table.move(others, 1, #others, #order + 1, order) end
+  if #order > 1 then sch:reorder(order) end
+  return nest.split_outer(sch, joined)
+end
+
 -- From outside: what both operands differ by; chunks of the other spatial loops and of rows, run in parallel; columns;
 -- blocks of the reduction, or all of it; what is left of the other spatial loops, and of a chunk; the reductions; the
 -- accumulators; the instruction. Gives the loop of the instruction's rows, and those that are copied under: the operand
 -- of the rows, that of the columns; and that the result is written under.
 local function tile(sch, block, loops, by, one_piece, side)
-  if #loops.outer + #loops.batch > 1 then
-    sch:reorder(table.move(loops.outer, 1, #loops.outer, #loops.batch + 1,
-                           table.move(loops.batch, 1, #loops.batch, 1, {})))
-  end
-  local outer, outer_rest = nest.split_outer(sch, loops.outer)
+  local outer, outer_rest = split_outer(sch, loops)
   local all_rows, rows, row
   if loops.lines then
     all_rows, rows = sch:split(loops.lines, {msched.rest, by[1]})
@@ -349,6 +371,14 @@ local function is_matrix(sch, block, classes, a, loops)
   return #classes.batch == 0
 end
 
+-- Whether an operand of rows has their dimension and that of the reduction last, behind those of batches alone.
+local function is_in_order(sch, block, index, classes)
+  local order, dimensions = table.move(classes.batch, 1, #classes.batch, 1, {}), sch:read_iters(block)[index + 1]
+  for _, name in ipairs {"m", "k"} do table.move(classes[name], 1, #classes[name], #order + 1, order) end
+  for i, v in ipairs(order) do if dimensions[i] ~= v then return false end end
+  return #dimensions == #order and #order == #classes.batch + 2
+end
+
 -- The block as a product of matrices, padded to tiles of so many accumulators; nil: it has no such tiles.
 local function padded(sch, block, context, classes, by, width)
   local s = sch:copy()
@@ -365,7 +395,7 @@ local function padded(sch, block, context, classes, by, width)
     {classes.extents.m % padding[1] ~= 0, classes.extents.n % padding[2] ~= 0, classes.extents.k % padding[3] ~= 0}
   local in_place = not grows[1] and not grows[3] and is_matrix(s, b, classes, a, loops)
   a.runs = runs_of(s, b, classes, a, loops, grows[3])
-  local lies = #classes.m == 1 and #classes.k == 1 and s:read_stride(b, a.shared, loops[classes.k[1]]) == 1
+  local lies = is_in_order(s, b, a.shared, classes)
   local copies = products.to_product(s, b, classes, {keep = {a = lies, c = #classes.m == 1 and #classes.n == 1}})
   if grows[1] or grows[2] or grows[3] then
     for _ = 1, batch do table.insert(padding, 1, 1) end
@@ -422,14 +452,14 @@ local function add_whole(results, sch, block, context, width)
   for _, l in ipairs {sch:get_loops(block)} do products_in_all = products_in_all * sch:extent(l) end
   for _, shapes in ipairs {ACCUMULATORS, FEWER} do
     for _, by in ipairs(shapes) do
-      local made = tiled(sch, block, context, a, by)
+      local made = tiling.attempt(tiled, sch, block, context, a, by)
       if made then
         best, results[#results + 1] = math.min(best, products_in_all * step_of(by, a.side) / (by[1] * by[2])), made
       end
     end
-    if #results > 1 then return a.side == SIDE and best or best / WORTH end
+    if #results > 1 then break end
   end
-  return best
+  return a.side == SIDE and best or best / WORTH
 end
 
 -- Appends what padded products of matrices make of it, where that takes fewer cycles.
@@ -440,7 +470,9 @@ local function add_padded(results, sch, block, context, width, cycles)
   local e = classes.extents
   local shapes, own = shapes_for(ceil(e.m, SIDE), ceil(e.n, SIDE))
   if own * e.batch * ceil(e.k, SIDE * width) > WORTH * cycles then return end
-  for _, by in ipairs(shapes) do results[#results + 1] = padded(sch, block, context, classes, by, width) end
+  for _, by in ipairs(shapes) do
+    results[#results + 1] = tiling.attempt(padded, sch, block, context, classes, by, width)
+  end
 end
 
 return msched.rule {

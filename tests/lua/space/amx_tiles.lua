@@ -149,6 +149,32 @@ function tests.lines()
   end
 end
 
+-- The innermost iteration of rows is the tile's: images whose height, depth or number tiles divide, and whose lines
+-- they do not, are padded matrices; of several images, or planes, the lines of one are the tile's, and no chunk crosses
+-- them.
+function tests.images_of_all_sides()
+  local function convolution(name, shape, channels, window)
+    local spatial, filter = {table.unpack(shape)}, {}
+    for d = 1, #shape - 1 do filter[d] = window end
+    spatial[#spatial + 1] = 32
+    table.move({32, channels}, 1, 2, #filter + 1, filter)
+    local X, W = te.placeholder(spatial, "bfloat16", "X"), te.placeholder(filter, "bfloat16", "W")
+    return te.func("image", {X, W, ms.ops[name](X, W, {pad = window // 2, accumulate = "float32"})})
+  end
+  for n, case in ipairs {{"conv2d", {1, 16, 10}, false}, {"conv2d", {16, 3, 2}, false}, {"conv2d", {1, 16, 14}, true},
+                         {"conv2d", {3, 2, 28}, true}, {"conv3d", {2, 3, 2, 16}, true},
+                         {"conv3d", {1, 16, 3, 5}, false}} do
+    local func = convolution(case[1], case[2], n % 2 == 0 and 16 or 32, n == 2 and 1 or 3)
+    local whole, padded = 0, 0
+    for i, sch in ipairs(made_of(func)) do
+      local copied = has(sch, "_reindex")
+      whole, padded = whole + (i > 1 and not copied and 1 or 0), padded + (copied and 1 or 0)
+    end
+    assert(case[3] and whole > 0 or whole == 0 and padded > 0,
+           string.format("%d: %d whole, %d padded", n, whole, padded))
+  end
+end
+
 -- What is computed from the result is computed in the loops around the accumulators (case/lower/tiles/epilogue.case:
 -- from a local buffer of so many tiles): bias, scale and clamp to int8, and a residual; of whole tiles, of padded ones
 -- and of an image.
@@ -261,6 +287,9 @@ function tests.batches()
       assert(#made_of(func) >= 2, n)
       shapes[2] = {2, 3, 32, k}
       func = make(shapes, function(i, r) return {i[1], i[2], i[3], r[1]}, {i[1], i[2], i[4], r[1]} end)
+      assert(#made_of(func) >= 2, n)
+      func = make({{3, k, 1}, {3, k, 32}, {3, 1, 32}, {k}}, -- one row, along which the operand is contiguous
+                  function(i, r) return {i[1], r[1], i[2]}, {i[1], r[1], i[3]} end)
       assert(#made_of(func) >= 2, n)
     end
   end
