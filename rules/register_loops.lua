@@ -143,6 +143,46 @@ function register_loops.longest(sch, block, reduce, index, stride, width, tail)
   return best
 end
 
+-- Brings the loops of each list next to one another, one list behind the other, at the places that they have in all; or
+-- before all others, where there others lie between those of a list.
+function register_loops.gather(sch, all, lists)
+  local order, listed, places, others, apart = {}, {}, {}, {}, false
+  for _, list in ipairs(lists) do
+    for _, l in ipairs(list) do order[#order + 1], listed[l] = l, true end
+  end
+  for i, l in ipairs(all) do table.insert(listed[l] and places or others, listed[l] and i or l) end
+  local at = 0
+  for _, list in ipairs(lists) do
+    for i = at + 2, at + #list do apart = apart or places[i] ~= places[i - 1] + 1 end
+    at = at + #list
+  end
+  if apart then table.move(others, 1, #others, #order + 1, order) end
+  if #order > 1 then sch:reorder(order) end
+end
+
+-- The schedule and block to make a product of: where what is read depends on the group that an iteration of columns or
+-- rows is in, as in a grouped convolution, a copy in which the group is an iteration of its own, so that each group is
+-- a product by itself.
+function register_loops.by_groups(sch, block)
+  if not sch:is_trivial(block) then return sch, block end
+  local seen, names, order, grouped = sch:copy(), {}, {}, false
+  local b = seen:handle(block)
+  for i, l in ipairs {seen:get_loops(b)} do
+    local name, group = "i" .. i, seen:loop_iter_kind(l) == "spatial" and seen:group(b, l) or 1
+    names[i] = name
+    if group > 1 and group < seen:extent(l) and seen:extent(l) % group == 0 then
+      order[#order + 1], grouped = string.format("%s // %d", name, group), true
+      name = string.format("%s %% %d", name, group)
+    end
+    if seen:extent(l) > 1 then order[#order + 1] = name end
+  end
+  if not grouped then return sch, block end
+  local s = sch:copy()
+  b = s:handle(block)
+  s:transform_block_layout(b, string.format("lambda %s: (%s)", table.concat(names, ", "), table.concat(order, ", ")))
+  return s, b
+end
+
 -- How many products the target adds to a sum of the block at once; 0: it has no such instruction. has: what it has, 1
 -- for uint8 by int8, 2 for bfloat16, 4 for int8, 8 for uint8.
 local BYTES <const>, BFLOATS <const> = 1 | 4 | 8, 2

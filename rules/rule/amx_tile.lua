@@ -83,12 +83,14 @@ local function order_of_tiles(names, column, depth, width)
   return table.move(tile, 1, #tile, #order + 1, order)
 end
 
--- A copy of the operand of the columns, tile by tile; nil: its dimensions are not at hand.
+-- A copy of the operand of the columns, tile by tile; nil: its dimensions are not at hand, or no whole tiles.
 local function pack_columns(sch, block, a, loops)
   local shape = sch:reads(block)[a.each + 1].shape
   local column = nest.dimension_of(shape, sch:read_stride(block, a.each, loops[a.columns]))
   local depth = nest.dimension_of(shape, sch:read_stride(block, a.each, loops[a.depth]))
-  if not column or not depth or column == depth then return nil end
+  if not column or not depth or column == depth or shape[column] % SIDE ~= 0 or shape[depth] % a.width ~= 0 then
+    return nil
+  end
   return nest.laid_out(sch, block, a.each, #shape,
                        function(names) return order_of_tiles(names, column, depth, a.width) end)
 end
@@ -148,13 +150,7 @@ local function split_outer(sch, loops)
     end
     joined[#joined + 1] = l
   end
-  local order = table.move(joined, 1, #joined, #loops.batch + 1, {table.unpack(loops.batch)})
-  local listed, places, others, apart = {}, {}, {}, false
-  for _, l in ipairs(order) do listed[l] = true end
-  for i, l in ipairs(loops.all) do table.insert(listed[l] and places or others, listed[l] and i or l) end
-  for i = #loops.batch + 2, #order do apart = apart or places[i] ~= places[i - 1] + 1 end
-  if apart then table.move(others, 1, #others, #order + 1, order) end
-  if #order > 1 then sch:reorder(order) end
+  nest.gather(sch, loops.all, {loops.batch, joined})
   return nest.split_outer(sch, joined)
 end
 
@@ -481,7 +477,8 @@ return msched.rule {
     local width, results = common.can_tile(sch, block) and sch:has_init(block)
       and nest.product_width(sch, block, context.target.tiles) or 0, {sch}
     if width == 0 then return {sch} end
-    add_padded(results, sch, block, context, width, add_whole(results, sch, block, context, width))
+    local s, b = nest.by_groups(sch, block)
+    add_padded(results, s, b, context, width, add_whole(results, s, b, context, width))
     return results
   end,
 }

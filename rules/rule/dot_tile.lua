@@ -14,12 +14,13 @@ local common, nest = msched.load "rules.common", msched.load "rules.register_loo
 
 -- What of the block becomes what of the tile; nil: it has no such tiles.
 local function analyze(sch, block, width)
-  local spatial, reduce = nest.by_kind(sch, block)
+  local spatial, reduce, loops = nest.by_kind(sch, block)
   local inner = spatial and nest.contiguous(sch, block, spatial)
   local shared, each = nil, nil
   if inner then shared, each = nest.operands(sch, block, inner) end
   if not shared then return nil end
-  local a = {inner = inner, shared = shared, each = each, reduce = reduce, rows = {}, outer = {}, count = 1}
+  local a = {inner = inner, shared = shared, each = each, reduce = reduce, loops = loops, rows = {}, outer = {},
+             count = 1}
   for _, tail in ipairs {false, true} do
     a.k = a.k or nest.longest(sch, block, reduce, shared, 1, width, tail)
       or nest.longest(sch, block, reduce, shared, nil, width, tail)
@@ -69,8 +70,7 @@ end
 -- reduction; what is left of the other spatial loops, tiles of rows, the reductions, rows, a vector of columns, and
 -- neighbours. Gives the loops that panels are packed under, and that the result is written under.
 local function tile(sch, block, a, width, columns, rows)
-  local joined = table.move(a.rows, 1, #a.rows, #a.outer + 1, table.move(a.outer, 1, #a.outer, 1, {}))
-  if #joined > 1 then sch:reorder(joined) end
+  nest.gather(sch, a.loops, {a.outer, a.rows})
   local columns_outer, columns_inner = sch:split(a.inner, {msched.rest, columns})
   local outer, outer_rest = nest.split_outer(sch, a.outer)
   local chunk, rows_outer, rows_inner = nest.split_rows(sch, a.rows, a.count, rows)
@@ -125,8 +125,9 @@ return msched.rule {
       and common.needs_tiling(sch, block)
     local width, results = tileable and nest.product_width(sch, block, context.target.dots) or 0, {sch}
     if width == 0 then return {sch} end
+    local s, b = nest.by_groups(sch, block)
     for _, vectors in ipairs {1, 2, 3, 4} do
-      results[#results + 1] = tiled(sch, block, context, width, vectors, common.only_consumer(sch, block) ~= nil)
+      results[#results + 1] = tiled(s, b, context, width, vectors, common.only_consumer(s, b) ~= nil)
     end
     return results
   end,

@@ -72,21 +72,46 @@ static bool find_remainder(void *data, tir_expr e) {
   return true;
 }
 
-bool vm_ask_period(struct vm_ask *q) {
+/* Looks at each place where the block's regions read, for the iteration variable that is a loop alone, if any. */
+static void for_each_place(const struct vm_ask *q, struct period *p, void (*look)(struct period *p, tir_expr place)) {
   const struct tir_block_record *record = tir_block_at(q->ir, q->args[0].statement);
   struct tir_span reads = record->reads, iters = record->iters;
   tir_expr loop = tir_var_expr(q->ir, tir_as(q->ir, q->args[1].statement, TIR_LOOP)->loop.var);
-  struct period p = {q->ir, TIR_NONE, 1};
   for (uint32_t i = 0; i < iters.count; i++) {
     if (q->ir->iters.at[iters.first + i].binding != loop) continue;
-    p.v = q->ir->iters.at[iters.first + i].var;
+    p->v = q->ir->iters.at[iters.first + i].var;
     for (uint32_t r = 0; r < reads.count; r++) {
       struct tir_region region = q->ir->regions.at[reads.first + r];
       for (uint32_t d = 0; d < tir_buffer_at(q->ir, region.buffer)->rank; d++)
-        tir_walk_expr(q->ir, tir_operands(q->ir, region.ranges)[2 * d], find_remainder, &p);
+        look(p, tir_operands(q->ir, region.ranges)[2 * d]);
     }
   }
+}
+
+static void find_remainders(struct period *p, tir_expr place) { tir_walk_expr(p->ir, place, find_remainder, p); }
+
+bool vm_ask_period(struct vm_ask *q) {
+  struct period p = {q->ir, TIR_NONE, 1};
+  for_each_place(q, &p, find_remainders);
   q->answer = vm_int(p.period);
+  return true;
+}
+
+/* The period is the length of groups, 0 where they differ. */
+static void find_groups(struct period *p, tir_expr place) {
+  struct tir_linear l = tir_linear_of(p->ir, place);
+  for (uint32_t i = 0; i < l.count && l.count > 1; i++) {
+    const struct tir_expr_node n = *tir_at(p->ir, tir_terms(p->ir, l)[i].atom);
+    if (n.kind != TIR_FLOORDIV || n.a != tir_var_expr(p->ir, p->v) || !tir_is_int(p->ir, n.b)) continue;
+    int64_t length = tir_at(p->ir, n.b)->imm;
+    p->period = p->period == 1 || p->period == length ? length : 0;
+  }
+}
+
+bool vm_ask_group(struct vm_ask *q) {
+  struct period p = {q->ir, TIR_NONE, 1};
+  for_each_place(q, &p, find_groups);
+  q->answer = vm_int(p.period > 0 ? p.period : 1);
   return true;
 }
 

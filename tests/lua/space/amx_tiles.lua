@@ -175,6 +175,27 @@ function tests.images_of_all_sides()
   end
 end
 
+-- Each group of a convolution is a product by itself: whole tiles, padded ones, and what is computed from the result.
+function tests.groups()
+  for n, case in ipairs {{"int8", 16, 1, 128, 64, 2, 3}, {"bfloat16", 5, 1, 32, 64, 2, 3}, {"int8", 4, 2, 64, 64, 4, 1},
+                         {"bfloat16", 6, 1, 64, 64, 2, 1}} do
+    local type, side, images, channels, outputs, groups, window = table.unpack(case)
+    local X, W = te.placeholder({images, 2, side, channels}, type, "X"),
+      te.placeholder({window, window, channels // groups, outputs}, type, "W")
+    local bias, whole = te.placeholder({outputs}, type == "int8" and "int32" or "float32", "bias"), 0
+    local Y = ms.ops.conv2d(X, W, {pad = window // 2, groups = groups,
+                                   accumulate = type == "bfloat16" and "float32" or "int32"})
+    local sum = ms.schedule(te.func("image", {X, W, Y}))
+    local block = sum:get_sblock "conv2d"
+    local loops = {sum:get_loops(block)}
+    assert(sum:group(block, loops[4]) == outputs // groups and sum:group(block, loops[3]) == 1)
+    local made = made_of(te.func("image", {X, W, bias, (ms.ops.relu(ms.ops.bias_add(Y, bias)))}),
+                         {"auto_inline", "amx_tile"})
+    for i = 2, #made do whole = whole + (has(made[i], "_reindex") and 0 or 1) end
+    assert(#made >= 2 and (whole > 0) == (n == 1), n .. ": " .. #made .. ", " .. whole)
+  end
+end
+
 -- What is computed from the result is computed in the loops around the accumulators (case/lower/tiles/epilogue.case:
 -- from a local buffer of so many tiles): bias, scale and clamp to int8, and a residual; of whole tiles, of padded ones
 -- and of an image.

@@ -115,6 +115,11 @@ function tests.dot_tile()
     list[#list + 1] = {signed({{depth, 12}, shapes[2], shapes[3], shapes[4]},
                               function(i, k) return {k[1], i[1]}, {k[1], i[2]} end), "A_global"}
   end
+  for _, window in ipairs {1, 3} do -- each group is a product by itself
+    local X, W = te.placeholder({1, 3, 4, 16}, "int8", "X"), te.placeholder({window, window, 8, 64}, "int8", "W")
+    local Y = ms.ops.conv2d(X, W, {pad = window // 2, groups = 2, accumulate = "int32"})
+    list[#list + 1] = {te.func("groups", {X, W, Y}), "W_global"}
+  end
   for n, case in ipairs(list) do
     local made = sketches(case[1], DOTS, {rules = {"dot_tile"}})
     assert(#made == 3, n .. ": " .. #made) -- one vector a row, or two
