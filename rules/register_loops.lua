@@ -160,23 +160,31 @@ function register_loops.gather(sch, all, lists)
   if #order > 1 then sch:reorder(order) end
 end
 
--- The schedule and block to make a product of: where what is read depends on the group that an iteration of columns or
--- rows is in, as in a grouped convolution, a copy in which the group is an iteration of its own, so that each group is
--- a product by itself.
-function register_loops.by_groups(sch, block)
+-- By how much an iteration is divided so that what is read depends on one of the parts alone: into groups, as columns
+-- of a grouped convolution are, or into phases, which choose the taps of a transposed one. 1: it is not.
+local function divisor_of(sch, block, loop)
+  if sch:loop_iter_kind(loop) ~= "spatial" then return 1 end
+  local group = sch:group(block, loop)
+  local divisor, extent = group > 1 and group or sch:period(block, loop), sch:extent(loop)
+  return divisor < extent and extent % divisor == 0 and divisor or 1
+end
+
+-- The schedule and block to make products of: where it is several, one for each group or phase, a copy in which these
+-- are iterations of their own.
+function register_loops.by_products(sch, block)
   if not sch:is_trivial(block) then return sch, block end
-  local seen, names, order, grouped = sch:copy(), {}, {}, false
+  local seen, names, order, divided = sch:copy(), {}, {}, false
   local b = seen:handle(block)
   for i, l in ipairs {seen:get_loops(b)} do
-    local name, group = "i" .. i, seen:loop_iter_kind(l) == "spatial" and seen:group(b, l) or 1
+    local name, divisor = "i" .. i, divisor_of(seen, b, l)
     names[i] = name
-    if group > 1 and group < seen:extent(l) and seen:extent(l) % group == 0 then
-      order[#order + 1], grouped = string.format("%s // %d", name, group), true
-      name = string.format("%s %% %d", name, group)
+    if divisor > 1 then
+      order[#order + 1], divided = string.format("%s // %d", name, divisor), true
+      name = string.format("%s %% %d", name, divisor)
     end
     if seen:extent(l) > 1 then order[#order + 1] = name end
   end
-  if not grouped then return sch, block end
+  if not divided then return sch, block end
   local s = sch:copy()
   b = s:handle(block)
   s:transform_block_layout(b, string.format("lambda %s: (%s)", table.concat(names, ", "), table.concat(order, ", ")))

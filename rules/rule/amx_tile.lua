@@ -13,7 +13,8 @@
 -- the accumulators lie in two.
 -- Where rows, columns or the reduction are no whole tiles, and where too few lie in one loop, as an image's lines are,
 -- the block becomes a product of two matrices (products.lua), padded by zeros: both operands are copied tile by tile,
--- and of the result no more is written than there is.
+-- and of the result no more is written than there is. Each group of a grouped convolution, and each phase of a
+-- transposed one, is a product by itself.
 -- Source: Intel, "Optimization Reference Manual", chapter "Intel AMX".
 local common, nest = msched.load "rules.common", msched.load "rules.register_loops"
 local tiling, products = msched.load "rules.tiling", msched.load "rules.products"
@@ -477,7 +478,7 @@ return msched.rule {
     local width, results = common.can_tile(sch, block) and sch:has_init(block)
       and nest.product_width(sch, block, context.target.tiles) or 0, {sch}
     if width == 0 then return {sch} end
-    local s, b = nest.by_groups(sch, block)
+    local s, b = nest.by_products(sch, block)
     add_padded(results, s, b, context, width, add_whole(results, s, b, context, width))
     return results
   end,

@@ -5,7 +5,8 @@
 -- from column to column is copied into panels in which those lie next to one another, lane by lane: (k // 4, column,
 -- k % 4); a constant is packed so ahead of all runs. Around that stands the tile of register_tile: rows x vectors of
 -- accumulators, in registers while the reduction runs. An operand that lies so already is read where it is; a shared
--- one that is not contiguous is copied, too.
+-- one that is not contiguous is copied, too. Each group of a grouped convolution, and each phase of a transposed one,
+-- is a product by itself.
 -- Source: Intel, "Optimization Reference Manual", chapter "Intel AVX-512 - VNNI" of its guide to deep learning.
 local common, nest = msched.load "rules.common", msched.load "rules.register_loops"
 
@@ -91,6 +92,15 @@ local function tile(sch, block, a, width, columns, rows)
   return blocks or columns_outer, columns_outer
 end
 
+-- Whether the region that is read moves by so many elements with each loop: a constant that does not, as filters of the
+-- phases of a transposed convolution, is packed by a copy of its own, and else in the order of the loops.
+local function moves_evenly(sch, block, index)
+  for _, l in ipairs {sch:get_loops(block)} do
+    if not sch:read_stride(block, index, l) then return false end
+  end
+  return true
+end
+
 -- The block in tiles of so many vectors a row; nil: it has no such tiles.
 local function tiled(sch, block, context, width, vectors, one)
   local s = sch:copy()
@@ -105,12 +115,14 @@ local function tiled(sch, block, context, width, vectors, one)
   local rows, fitting = nest.rows_for(context, vectors, a.count, nest.BUSY)
   if #rows == 0 then rows = {fitting[#fitting]} end
   if columns > s:extent(a.inner) or (#a.rows > 0 and #rows == 0) then return nil end
-  local constant = common.constants(s)[s:reads(b)[a.each + 1].buffer] -- packed ahead, in the order of the loops
-  local panel = not a.lies and not constant and pack_columns(s, b, a, width)
-  if not a.lies and not constant and not panel then return nil end
+  local constant = common.constants(s)[s:reads(b)[a.each + 1].buffer] -- packed ahead
+  local in_order = constant and moves_evenly(s, b, a.each)
+  local panel = not a.lies and not in_order and pack_columns(s, b, a, width)
+  if not a.lies and not in_order and not panel then return nil end
+  if panel and constant then common.pack_ahead(s, panel) end
   if a.copied and not nest.with_last(s, b, a.shared, a.k) then return nil end
   local packed_under, written_under = tile(s, b, a, width, columns, rows)
-  if panel then
+  if panel and not constant then
     if not s:can_compute_at(panel, packed_under) then return nil end
     s:compute_at(panel, packed_under, {preserve_unit_loops = true})
   end
@@ -125,7 +137,7 @@ return msched.rule {
       and common.needs_tiling(sch, block)
     local width, results = tileable and nest.product_width(sch, block, context.target.dots) or 0, {sch}
     if width == 0 then return {sch} end
-    local s, b = nest.by_groups(sch, block)
+    local s, b = nest.by_products(sch, block)
     for _, vectors in ipairs {1, 2, 3, 4} do
       results[#results + 1] = tiled(s, b, context, width, vectors, common.only_consumer(s, b) ~= nil)
     end

@@ -196,6 +196,20 @@ function tests.groups()
   end
 end
 
+-- So is each phase of a transposed convolution, whose taps are its own.
+function tests.phases()
+  for n, case in ipairs {{"bfloat16", 4, 16, 2, 4}, {"int8", 3, 64, 2, 2}, {"int8", 14, 64, 1, 3}} do
+    local type, side, channels, stride, window = table.unpack(case)
+    local X, W = te.placeholder({1, 2, side, channels}, type, "X"),
+      te.placeholder({window, window, channels, 16}, type, "W")
+    local Y = ms.ops.conv2d_transpose(X, W, {stride = stride, pad = window > 2 and 1 or 0,
+                                             accumulate = type == "bfloat16" and "float32" or "int32"})
+    local made, whole = made_of(te.func("image", {X, W, Y})), 0
+    for i = 2, #made do whole = whole + (has(made[i], "_reindex") and 0 or 1) end
+    assert(#made >= 2 and (whole > 0) == (stride == 1), n .. ": " .. #made .. ", " .. whole)
+  end
+end
+
 -- What is computed from the result is computed in the loops around the accumulators (case/lower/tiles/epilogue.case:
 -- from a local buffer of so many tiles): bias, scale and clamp to int8, and a residual; of whole tiles, of padded ones
 -- and of an image.

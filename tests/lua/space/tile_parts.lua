@@ -120,6 +120,12 @@ function tests.dot_tile()
     local Y = ms.ops.conv2d(X, W, {pad = window // 2, groups = 2, accumulate = "int32"})
     list[#list + 1] = {te.func("groups", {X, W, Y}), "W_global"}
   end
+  local function transposed(constant) -- and each phase, with taps of its own
+    local X, W = te.placeholder({1, 3, 4, 16}, "bfloat16", "X"), te.placeholder({4, 4, 16, 32}, "bfloat16", "W")
+    return te.func("transposed", {X, W, (ms.ops.conv2d_transpose(X, W, {stride = 2, pad = 1, accumulate = "float32"}))},
+                   constant and {weights = {"W"}} or nil)
+  end
+  list[#list + 1] = {transposed(false), "W_global"}
   for n, case in ipairs(list) do
     local made = sketches(case[1], DOTS, {rules = {"dot_tile"}})
     assert(#made == 3, n .. ": " .. #made) -- one vector a row, or two
@@ -131,6 +137,14 @@ function tests.dot_tile()
       check(case[1], made[i])
     end
     assert(#sketches(case[1], NO_DOTS, {rules = {"dot_tile"}}) == 1, "a target without dot products has no such tiles")
+  end
+  local made = sketches(transposed(true), DOTS, {rules = {"dot_tile"}})
+  assert(#made == 3)
+  for i = 2, #made do -- what no order of loops says how to pack is packed ahead all the same
+    check(transposed(true), made[i])
+    assert(space.postprocess(made[i], parts_of(DOTS, {postprocs = {"rewrite_layout", "rewrite_reduction_block"}})))
+    local packing = made[i]:func():packing()
+    assert(packing and table.concat(packing.kernel:params()[2].shape, "x") == "4x4x8x32x2", tostring(made[i]))
   end
   local function made_for_pairs(func) return #sketches(func, CPU, {rules = {"dot_tile"}}) end
   assert(made_for_pairs(bytes(plain, rows_by_columns)) == 3 and made_for_pairs(signed(plain, rows_by_columns)) == 3
