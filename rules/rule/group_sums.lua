@@ -96,7 +96,8 @@ local function split_rows(sch, a, rows)
   return nil, sch:split(all, {msched.rest, common.sample_equal(sch, rows)})
 end
 
--- The block in tiles of so many vectors a row; nil: it has no such tiles.
+-- The block in tiles of so many vectors a row, shared out among threads by tiles of columns or by chunks of rows,
+-- whichever are more: as one loop, its quotients would hide in which order constants are read. nil: there are no such.
 local function tiled(sch, block, context, vectors)
   local s = sch:copy()
   local b = s:handle(block)
@@ -107,8 +108,10 @@ local function tiled(sch, block, context, vectors)
   local width = nest.product_width(s, a.groups, context.target.dots)
   local columns_outer, columns_inner = s:split(a.inner, {msched.rest, columns})
   local chunk, rows_outer, rows_inner = split_rows(s, a, rows)
+  local shared, first = columns_outer, chunk or false
+  if chunk and s:extent(chunk) > s:extent(columns_outer) then shared, first = chunk, columns_outer end
   local order = {}
-  for _, l in ipairs {chunk or false, columns_outer, rows_outer or false, a.over, rows_inner or false, columns_inner} do
+  for _, l in ipairs {shared, first, rows_outer or false, a.over, rows_inner or false, columns_inner} do
     if l then order[#order + 1] = l end
   end
   s:reorder(order)
@@ -118,7 +121,7 @@ local function tiled(sch, block, context, vectors)
   if not first then return nil end
   if rows_inner then s:unroll(rows_inner) end
   s:vectorize(columns_inner)
-  s:parallel(chunk and s:fuse {chunk, columns_outer} or columns_outer)
+  s:parallel(shared)
   s:annotate(b, "msched.init_before_tiles", 1)
   for _, each in ipairs {b, a.groups, s:decompose_reduction(a.groups, first)} do note(s, each) end
   return s
