@@ -56,11 +56,17 @@ struct emit {
   struct emit_steps *steps; /* of the loop at hand, or NULL */
   LLVMValueRef *buffers;    /* pointer to the first element of each buffer */
   tir_buffer stored;        /* by the store whose value is written; TIR_NONE: by none */
-  LLVMValueRef status;      /* pointer to the status returned */
-  LLVMValueRef workspace;   /* pointer: the function's parameter */
-  LLVMValueRef thread;      /* number of the thread inside a parallel loop, else NULL */
-  uint32_t bodies;          /* outlined so far */
-  LLVMValueRef *shared;     /* by number of what is outlined: a nest's function, or what threads start at; or NULL */
+  tir_stmt store;           /* at hand, or TIR_NONE */
+  uint32_t streamed_count;  /* since a loop began: more than there is room for push out the first */
+  struct emit_streamed {
+    tir_buffer buffer;
+    tir_expr index;
+  } streamed[32];         /* what is fetched ahead, of the loop at hand */
+  LLVMValueRef status;    /* pointer to the status returned */
+  LLVMValueRef workspace; /* pointer: the function's parameter */
+  LLVMValueRef thread;    /* number of the thread inside a parallel loop, else NULL */
+  uint32_t bodies;        /* outlined so far */
+  LLVMValueRef *shared;   /* by number of what is outlined: a nest's function, or what threads start at; or NULL */
   uint32_t shared_count;
   bool uses_tiles;          /* AMX's */
   struct emit_tiles *tiles; /* of the loop being written, where it holds accumulators; else NULL */
@@ -119,6 +125,8 @@ LLVMValueRef emit_stepped_address(struct emit *e, tir_buffer buffer, tir_expr in
  * the hardware would not. */
 void emit_note_load(struct emit *e, tir_buffer buffer, tir_expr index, uint64_t bytes);
 void emit_fetch_ahead(struct emit *e);
+/* Fetches ahead what a sum reads once, of the lines that begin in a load of so many bytes at `at`. */
+void emit_stream(struct emit *e, tir_buffer buffer, tir_expr index, LLVMValueRef at, uint64_t bytes);
 /* Whether all stores of such a loop are to the same places in each iteration. */
 bool emit_is_sum(const struct emit *e, tir_loop loop);
 /* At the end of an iteration: what steps goes on. */

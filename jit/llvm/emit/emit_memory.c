@@ -227,6 +227,7 @@ LLVMValueRef emit_load(struct emit *e, tir_expr load) {
   if (is_contiguous(e, index)) {
     LLVMValueRef at = element_at(e, n->ref, tir_at(e->ir, index)->a);
     if (!mask) emit_note_load(e, n->ref, tir_at(e->ir, index)->a, emit_type_bytes(type));
+    if (!mask) emit_stream(e, n->ref, tir_at(e->ir, index)->a, at, emit_type_bytes(type));
     return mask ? masked_load(e, at, type, mask) : plain_load(e, at, type);
   }
   if (tir_at(e->ir, index)->kind == TIR_BROADCAST && !mask)
@@ -250,9 +251,9 @@ void emit_store(struct emit *e, tir_stmt store) {
   tir_expr index = tir_operands(e->ir, s.store.indices)[0];
   tir_type type = tir_type_of(e->ir, s.store.value);
   int lanes = tir_type_lanes(tir_type_of(e->ir, index));
-  e->stored = s.store.buffer;
+  e->stored = s.store.buffer, e->store = store;
   LLVMValueRef value = emit_expr(e, s.store.value);
-  e->stored = TIR_NONE;
+  e->stored = TIR_NONE, e->store = TIR_NONE;
   if (tir_type_lanes(type) < lanes) {
     value = emit_splat(e, value, lanes);
     type = tir_type_with_lanes(type, lanes);

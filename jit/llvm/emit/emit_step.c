@@ -276,6 +276,47 @@ void emit_fetch_ahead(struct emit *e) {
   fetch_rows(e, e->steps);
 }
 
+/* What a sum reads once, in the order in which it lies, comes from memory as fast as that gives it only where enough
+ * of it is under way: beside other arithmetic the hardware's own streams fall behind. So each line is fetched so many
+ * bytes before it is read: on one core of a Zen 5 weights of 4 bits came at 67 GB/s, without at 42, by a quarter of the
+ * distance at 53. */
+static const int64_t STREAM_AHEAD = 16384;
+static const uint64_t LEAST_STREAM = 1 << 20;
+
+/* The loop around a statement that goes on, or TIR_NONE. */
+static tir_loop loop_around(const struct emit *e, tir_stmt s) {
+  do s = tir_stmt_at(e->ir, s)->parent;
+  while (s && (!tir_is(e->ir, s, TIR_LOOP) || tir_loop_extent(e->ir, s) == 1));
+  return s;
+}
+
+static bool is_read_once(const struct emit *e, tir_buffer buffer, tir_expr index) {
+  tir_loop loop = e->store ? loop_around(e, e->store) : TIR_NONE;
+  if (!loop || buffer == e->stored || tir_allocation_bytes(e->ir, buffer) < LEAST_STREAM) return false;
+  for (tir_loop l = loop; l; l = loop_around(e, l)) {
+    int64_t step;
+    if (!find_step(e, index, tir_stmt_at(e->ir, l)->loop.var, &step) || step <= 0) return false;
+  }
+  return tir_stmt_at(e->ir, loop)->loop_kind != TIR_PARALLEL && emit_is_sum(e, loop);
+}
+
+/* Whether a line was fetched for another load of the same loop. */
+static bool is_fetched(struct emit *e, tir_buffer buffer, tir_expr index) {
+  enum { COUNT = sizeof e->streamed / sizeof *e->streamed };
+  for (uint32_t i = 0; i < e->streamed_count && i < COUNT; i++)
+    if (e->streamed[i].buffer == buffer && e->streamed[i].index == index) return true;
+  e->streamed[e->streamed_count++ % COUNT] = (struct emit_streamed){buffer, index};
+  return false;
+}
+
+void emit_stream(struct emit *e, tir_buffer buffer, tir_expr index, LLVMValueRef at, uint64_t bytes) {
+  tir_expr rest;
+  int64_t first = emit_take_constant(e, index, &rest) * (int64_t)emit_type_bytes(tir_buffer_at(e->ir, buffer)->type);
+  if (!is_read_once(e, buffer, index) || is_fetched(e, buffer, index)) return;
+  int64_t begin = first & (LINE - 1) ? LINE - (first & (LINE - 1)) : 0; /* of the first line that begins here */
+  for (int64_t line = begin; line < (int64_t)bytes; line += LINE) fetch_line(e, at, STREAM_AHEAD + line);
+}
+
 void emit_advance(struct emit *e, struct emit_steps *s) {
   LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->builder);
   for (uint32_t i = 0; i < s->counters; i++) {

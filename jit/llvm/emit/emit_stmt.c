@@ -51,10 +51,12 @@ static void emit_loop(struct emit *e, tir_loop loop) {
   steps.extent = tir_loop_extent(e->ir, loop);
   e->steps = emit_is_stepped(e, loop) ? &steps : NULL;
   steps.sums = e->steps && emit_is_sum(e, loop);
+  e->streamed_count = 0;
   emit_list(e, s.first[TIR_BODY]);
   emit_fetch_ahead(e);
   e->steps = outer;
   e->vars[s.loop.var] = NULL;
+  e->streamed_count = 0;
   emit_advance(e, &steps);
   LLVMValueRef next = LLVMBuildNSWAdd(w, i, emit_int64(e, 1), "");
   LLVMValueRef more = LLVMBuildICmp(w, LLVMIntSLT, next, end, "");

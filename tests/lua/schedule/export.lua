@@ -150,6 +150,30 @@ assert(next_rows(512, 1024, true) > 0 and next_rows(512, 1024, true, "znver5") >
 assert(next_rows(512, 1024, false) == 0, "read once")
 assert(next_rows(16, 1024, true) == 0, "a small array")
 
+-- What a sum reads once is fetched ahead, on Zen too; what it reads again is not, nor is what goes from one array to
+-- another.
+local function streams(rows, strips, sums)
+  local A = te.placeholder({rows, 512}, "float32", "A")
+  local B = te.placeholder({strips, 512, 16}, "float32", "B")
+  local k = te.reduce_axis(512, "k")
+  local product = te.compute({strips, rows, 16}, function(s, i, j) return te.sum(A[{i, k}] * B[{s, k, j}], k) end, "C")
+  local copy = te.compute({strips, 512, 16}, function(s, l, j) return A[{0, l}] * B[{s, l, j}] end, "C")
+  local sch = ms.schedule(te.func("streams", {A, B, sums and product or copy}))
+  local block = sch:get_sblock "C"
+  local loops = {sch:get_loops(block)}
+  if sums then sch:reorder {loops[4], loops[3]} end
+  sch:vectorize(loops[3])
+  if sums then sch:decompose_reduction(block, loops[4]) end
+  assert(sch:build():check() < 1e-3)
+  ms.build(sch:func(), {target = "llvm -mcpu=znver4 -num-cores=1", load = false}):export(folder .. "/streams.s")
+  local _, count = read "streams.s":gsub("\tprefetcht0\t", "")
+  return count
+end
+assert(streams(1, 64, true) > 0)
+assert(streams(2, 64, true) == 0, "read again")
+assert(streams(1, 8, true) == 0, "a small array")
+assert(streams(1, 64, false) == 0, "no sum")
+
 refuses("suffix", function() ms.schedule(sum "sum"):build():export(folder .. "/kernel.cc") end)
 os.execute("rm -r " .. folder)
 print "export: ok"
