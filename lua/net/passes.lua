@@ -8,9 +8,9 @@ local ms = msched
 local infer, network, plain = ms.load "lua.net.infer", ms.load "lua.net.network", ms.load "lua.net.plain"
 local passes = {}
 
-passes.NAMES = {"requantized", "quantized", "few_bits", "constants", "algebra", "slices", "batch_norm", "layer_norm",
-                "rms_norm", "attention", "activations", "shuffles", "phases", "column_sums", "winograd", "duplicates",
-                "dead"}
+passes.NAMES = {"requantized", "quantized", "few_bits", "int24", "constants", "algebra", "slices", "batch_norm",
+                "layer_norm", "rms_norm", "attention", "activations", "shuffles", "phases", "column_sums", "winograd",
+                "duplicates", "dead"}
 local FIRST = "constants" -- behind which users' passes come that name none
 local TIMEOUT = 10 -- seconds of a user's pass
 local MOST_NODES = 50000 -- that it leaves, where there were fewer than half as many: some seconds to look at

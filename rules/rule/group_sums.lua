@@ -50,10 +50,12 @@ local function analyze(sch, block)
   if not reads_columns(sch, block, inner, constants) or not reads_columns(sch, groups, columns, constants) then
     return nil
   end
-  local a = {inner = inner, groups = groups, over = reduce[1], rows = {}, count = 1}
+  local a = {inner = inner, groups = groups, over = reduce[1], rows = {}, count = 1, sums = 1}
+  for _, l in ipairs(own) do a.sums = a.sums * sch:extent(l) end
   for _, l in ipairs(spatial) do
     if l ~= inner and sch:extent(l) > 1 then a.rows[#a.rows + 1], a.count = l, a.count * sch:extent(l) end
   end
+  a.sums = a.sums // (a.count * sch:extent(a.over) * sch:extent(inner)) -- of each result, in a group
   return a
 end
 
@@ -103,7 +105,7 @@ local function tiled(sch, block, context, vectors)
   local b = s:handle(block)
   local a = analyze(s, b)
   local columns = vectors * context.target.vector_bits // (8 * s:writes(b)[1].bytes)
-  local _, rows = nest.rows_for(context, vectors, a.count, 1)
+  local _, rows = nest.rows_for(context, vectors * a.sums, a.count, 1)
   if columns > s:extent(a.inner) or #rows == 0 then return nil end
   local width = nest.product_width(s, a.groups, context.target.dots)
   local columns_outer, columns_inner = s:split(a.inner, {msched.rest, columns})

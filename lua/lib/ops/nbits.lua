@@ -13,7 +13,11 @@ local ops = {}
 
 local WHAT = "dense_nbits"
 local SCALES = {float32 = true, float16 = true, bfloat16 = true}
-local MOST = 127 -- of the integers that X is rounded to
+local DIGITS = {float32 = 0, int24 = 3, int8 = 1} -- bytes of the integers that X is rounded to
+local BASE = 256
+local LEAST = 2.0 ^ -119 -- of what 1 stands for
+local EXPONENT <const> = 0x7F800000 -- bits of a float32
+local SUM = 2 ^ 31 -- beyond what sums may be
 
 -- ---- What is checked -------------------------------------------------------------------------------------------
 
@@ -39,8 +43,8 @@ local function checked(X, W, scale, given)
     common.check_shape(WHAT, "bias", o.bias, {W.shape[1]})
     if o.bias.type ~= "float32" then fail(WHAT, "bias is of %s; float32 is expected", o.bias.type) end
   end
-  if o.products ~= "float32" and o.products ~= "int8" then
-    fail(WHAT, "products is %s; float32 or int8 is expected", tostring(o.products))
+  if not DIGITS[o.products] then
+    fail(WHAT, "products is %s; float32, int24 or int8 is expected", tostring(o.products))
   end
   return o
 end
@@ -69,53 +73,118 @@ local function zeros_of(o, n, groups)
   return function(j, g, type) return te.cast(zeros[{g, j}], type) end
 end
 
--- ---- The two ways of products ----------------------------------------------------------------------------------
+-- ---- The ways of products --------------------------------------------------------------------------------------
 
--- X and what its integers are to be multiplied by; at(i, g, b, h): the element that the part h of byte b of group g is
--- multiplied with.
+-- X and what its integers are to be multiplied by; at(i, g, d, b, h): the element, or its digit d, that the part h of
+-- byte b of group g is multiplied with.
 local function plain(X, o)
   local each = 8 // o.bits
-  local function at(i, g, b, h) return te.cast(X[{i, g * o.group + (each == 1 and b or b * each + h)}], "float32") end
-  return {type = "float32", part = "int32", at = at}
+  local function at(i, g, _, b, h)
+    return te.cast(X[{i, g * o.group + (each == 1 and b or b * each + h)}], "float32")
+  end
+  return {type = "float32", part = "int32", digits = 1, at = at}
 end
 
--- X rounded to int8, each group by its largest element: {rows, groups, parts of a byte, bytes}, so that elements for
--- neighbouring bytes are neighbours.
+-- Digit d of an integer, the lowest first, each from -128 to 127.
+local function digit(v, d)
+  local half, base = te.const(BASE // 2, "int32"), te.const(BASE, "int32")
+  for _ = 1, d do v = te.floordiv(v + half, base) end
+  return te.floormod(v + half, base) - half
+end
+
+-- What 1 stands for where integers of `most` at most stand for floats up to the largest: a power of 2, so that what is
+-- exact in fewer bits stays so.
+local function unit_of(largest, most, bits)
+  local near = te.call("reinterpret", "int32", largest * (2.0 ^ bits / most))
+  local power = te.call("reinterpret", "float32", te.call("bitwise_and", "int32", near, te.const(EXPONENT, "int32")))
+  return te.maximum(power * 2.0 ^ (1 - bits), LEAST)
+end
+
+-- X rounded to integers of so many bytes, each group by its largest element: {rows, groups, digits, parts of a byte,
+-- bytes}, so that elements for neighbouring bytes are neighbours.
 local function rounded(X, o)
-  local m, groups, each = X.shape[1], X.shape[2] // o.group, 8 // o.bits
-  local k = te.reduce_axis(o.group, "k")
+  local m, groups, each, digits = X.shape[1], X.shape[2] // o.group, 8 // o.bits, DIGITS[o.products]
+  local k, most = te.reduce_axis(o.group, "k"), 127 * (BASE ^ digits - 1) // (BASE - 1)
   local largest = te.compute({m, groups}, function(i, g)
     return te.max(te.abs(te.cast(X[{i, g * o.group + k}], "float32")), k)
   end, o.name .. "_largest")
-  local function factor(i, g) return largest[{i, g}] * (1.0 / MOST) end
-  local Q = te.compute({m, groups, each, o.group // each}, function(i, g, h, b)
+  local function factor(i, g)
+    if digits > 1 then return unit_of(largest[{i, g}], most, 8 * digits - 1) end
+    return largest[{i, g}] * (1.0 / most)
+  end
+  local function integer(i, g, h, b)
     local x = te.cast(X[{i, g * o.group + b * each + h}], "float32")
-    return te.cast(te.round(x / te.maximum(factor(i, g), 1e-30)), "int8")
-  end, o.name .. "_rounded")
-  return {type = "int32", part = "uint8", factor = factor,
-          at = function(i, g, b, h) return te.cast(Q[{i, g, h, b}], "int32") end}
+    return te.round(digits > 1 and x * (1.0 / factor(i, g)) or x / te.maximum(factor(i, g), 1e-30))
+  end
+  local Q = te.compute(digits == 1 and {m, groups, each, o.group // each} or {m, groups, digits, each, o.group // each},
+                       digits == 1 and function(i, g, h, b) return te.cast(integer(i, g, h, b), "int8") end
+                         or function(i, g, d, h, b)
+                           local v = te.cast(integer(i, g, h, b), "int32")
+                           local all = digit(v, digits - 1)
+                           for low = digits - 2, 0, -1 do all = te.select(te.eq(d, low), digit(v, low), all) end
+                           return te.cast(all, "int8")
+                         end, o.name .. "_rounded")
+  local function at(i, g, d, b, h) return te.cast(Q[digits == 1 and {i, g, h, b} or {i, g, d, h, b}], "int32") end
+  return {type = "int32", part = "uint8", digits = digits, factor = factor, at = at}
 end
 
--- Rows of X of (m, k) times weights of (n, groups, bytes) -> (m, n) of float32. products: float32, or int8, for which
--- each group of X is rounded to int8.
+-- The sum that those by digits make, as float32; sum(d): that of a digit.
+local function joined(sum, digits, o)
+  local most = o.group * ((1 << o.bits) - 1) * BASE // 2
+  local all, wide = sum(digits - 1), false
+  for d = digits - 2, 0, -1 do
+    most = most * (BASE + 1)
+    if not wide and most >= SUM then all, wide = te.cast(all, "float32"), true end
+    all = wide and all * (1.0 * BASE) + te.cast(sum(d), "float32") or all * te.const(BASE, "int32") + sum(d)
+  end
+  return wide and all or te.cast(all, "float32")
+end
+
+-- Sums over a group: of X, and of its products with weights by digits where there are several.
+local function sums_of(X, W, o, way)
+  local m, n, groups, bytes, each = X.shape[1], W.shape[1], W.shape[2], W.shape[3], 8 // o.bits
+  local function over(b, h) return h and {b, h} or b end
+  local function axes() return te.reduce_axis(bytes, "b"), each > 1 and te.reduce_axis(each, "h") or nil end
+  local b, h = axes()
+  local function product(i, g, d, j)
+    return te.sum(way.at(i, g, d, b, h or 0) * te.cast(part(W[{j, g, b}], o.bits, h or 0, way.part), way.type),
+                  over(b, h))
+  end
+  local several = way.digits > 1
+  local sums = te.compute(several and {m, groups, way.digits, n} or {m, groups, n},
+                          several and product or function(i, g, j) return product(i, g, 0, j) end, o.name .. "_groups",
+                          several and {"i", "g", "d", "j"} or {"i", "g", "j"})
+  local xb, xh = axes()
+  local of = several and plain(X, o) or way
+  local xs = te.compute({m, groups}, function(i, g) return te.sum(of.at(i, g, 0, xb, xh or 0), over(xb, xh)) end,
+                        o.name .. "_x")
+  return sums, xs
+end
+
+-- What a group adds: f(i, r, j), without its scale.
+local function group_of(sums, xs, way, zero, o)
+  if way.digits > 1 then
+    return function(i, r, j)
+      local sum = joined(function(d) return sums[{i, r, d, j}] end, way.digits, o)
+      return sum * way.factor(i, r) - zero(j, r, "float32") * xs[{i, r}]
+    end
+  end
+  return function(i, r, j) return te.cast(sums[{i, r, j}] - zero(j, r, way.type) * xs[{i, r}], "float32") end
+end
+
+-- Rows of X of (m, k) times weights of (n, groups, bytes) -> (m, n) of float32. products: float32, or int24 or int8,
+-- for which each group of X is rounded to integers of 24 or of 8 bits: of 24, three products of bytes stand for one,
+-- with an error as small as that of float32's sums.
 function ops.dense_nbits(X, W, scale, options)
   local o = checked(X, W, scale, options)
-  local m, n, groups, bytes, each = X.shape[1], W.shape[1], W.shape[2], W.shape[3], 8 // o.bits
-  local way = (o.products == "int8" and rounded or plain)(X, o)
-  local function axes() return te.reduce_axis(bytes, "b"), each > 1 and te.reduce_axis(each, "h") or nil end
-  local function over(b, h) return h and {b, h} or b end
-  local b, h = axes()
-  local sums = te.compute({m, groups, n}, function(i, g, j)
-    return te.sum(way.at(i, g, b, h or 0) * te.cast(part(W[{j, g, b}], o.bits, h or 0, way.part), way.type), over(b, h))
-  end, o.name .. "_groups", {"i", "g", "j"})
-  local xb, xh = axes()
-  local xs =
-    te.compute({m, groups}, function(i, g) return te.sum(way.at(i, g, xb, xh or 0), over(xb, xh)) end, o.name .. "_x")
+  local m, n, groups = X.shape[1], W.shape[1], W.shape[2]
+  local way = (DIGITS[o.products] > 0 and rounded or plain)(X, o)
+  local sums, xs = sums_of(X, W, o, way)
   local r, zero = te.reduce_axis(groups, "r"), zeros_of(o, n, groups)
+  local group = group_of(sums, xs, way, zero, o)
   local Y = te.compute({m, n}, function(i, j)
-    local sum =
-      te.cast(sums[{i, r, j}] - zero(j, r, way.type) * xs[{i, r}], "float32") * te.cast(scale[{j, r}], "float32")
-    if way.factor then sum = sum * way.factor(i, r) end
+    local sum = group(i, r, j) * te.cast(scale[{j, r}], "float32")
+    if way.factor and way.digits == 1 then sum = sum * way.factor(i, r) end
     return te.sum(sum, r)
   end, o.name, {"i", "j"})
   return o.bias and ms.load "lua.lib.ops.elementwise".bias_add(Y, o.bias) or Y

@@ -4,8 +4,8 @@
 -- followers; `products` square matrices of float32 and, for tensor cores, of short floats, whose sums are float32;
 -- `ops_int8` and `ops_bf16` layers of networks in short types, uint8 by int8 and bfloat16, whose weights are constant;
 -- `bert` the layers of BERT base at 128 tokens; `attention` five shapes of it; `llm_decode` the dense layers of a
--- language model of 4,096 channels, of weights of 4 and of 8 bits, for one row, by products of float32 (I4, I8) and of
--- int8 (Q4, Q8).
+-- language model of 4,096 channels, of weights of 4 and of 8 bits, for one row, by products of float32 (I4, I8), of
+-- int24 (T4, T8) and of int8 (Q4, Q8).
 -- Each is there with batch 1 and with batch 16, which multiplies the first extent.
 local ms = msched
 local named = ms.load "lua.lib.ops.named"
@@ -62,6 +62,9 @@ local LINES = {
   llm_decode = {
     {"I4", "dense_nbits", "1 4096 4096", "1 11008 4096", "1 4096 11008"},
     {"I8", "dense_nbits", "1 4096 4096 bits=8", "1 11008 4096 bits=8", "1 4096 11008 bits=8"},
+    {"T4", "dense_nbits", "1 4096 4096 products=int24", "1 11008 4096 products=int24", "1 4096 11008 products=int24"},
+    {"T8", "dense_nbits", "1 4096 4096 bits=8 products=int24", "1 11008 4096 bits=8 products=int24",
+     "1 4096 11008 bits=8 products=int24"},
     {"Q4", "dense_nbits", "1 4096 4096 products=int8", "1 11008 4096 products=int8", "1 4096 11008 products=int8"},
     {"Q8", "dense_nbits", "1 4096 4096 bits=8 products=int8", "1 11008 4096 bits=8 products=int8",
      "1 4096 11008 bits=8 products=int8"},

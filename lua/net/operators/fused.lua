@@ -123,7 +123,7 @@ local function add_by_blocks(n, bits, shapes, out)
     local is_so = name == "" or common.text(n:x(k).shape) == common.text(shape)
     inputs[at] = is_so and name or n:add("Reshape", {name, n:constant(ms.array({#shape}, "int64", shape))})
   end
-  local products = n:int("accuracy_level", 0) == ROUNDED and "int8" or "float32"
+  local products = n:int("accuracy_level", 0) == ROUNDED and "int8" or n:text("products", "float32")
   local Y = n:add("ProductByBlocks", inputs, {bits = bits, products = products}, 1, "msched")
   return n:gives {#out == 2 and Y or n:add("Reshape", {Y, n:constant(ms.array({#out}, "int64", out))})}
 end

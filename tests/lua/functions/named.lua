@@ -108,7 +108,7 @@ end
 assert(#suites.members "ops" == 11 * 4 * 2 and #suites.members "subgraphs" == 3 * 4 * 2
        and #suites.members "products" == 3 * 4 * 2 and #suites.members "ops_int8" == 14 * 2
        and #suites.members "bert" == 8 * 2 and #suites.members "attention" == 5 * 2
-       and #suites.members "llm_decode" == 12 * 2)
+       and #suites.members "llm_decode" == 18 * 2)
 expect("16x56x56x64 uint8, 1x1x64x64 int8, 16x56x56x64 int32", ms.ops.suite("ops_int8", {"C2D_1_b16"})[1])
 expect("192x128x64 bfloat16, 192x64x128 bfloat16, 192x128x128 float32", ms.ops.suite("ops_bf16", {"GMM_3_b16"})[1])
 expect("1x11008 float32, 4096x344x16 uint8, 4096x344 float32, 1x4096 float32",

@@ -1,5 +1,5 @@
 -- Dense layers of weights of few bits against loops of plain Lua: both widths, groups, zero points, types of rows and
--- scales, rows that are rounded to int8; and what is refused.
+-- scales, rows that are rounded to int8 and to int24; and what is refused.
 local ms = require "msched"
 local refuses = dofile(arg[0]:match "^.*/" .. "../refuses.lua")
 local te, ops = ms.te, ms.ops
@@ -51,6 +51,8 @@ for _, o in ipairs {
   {bits = 4, group = 16, x = "bfloat16", scale = "bfloat16", zero = true},
   {bits = 4, group = 32, zero = true, products = "int8"}, {bits = 8, group = 16, products = "int8"},
   {bits = 4, group = 16, x = "bfloat16", products = "int8"},
+  {bits = 4, group = 32, zero = true, products = "int24"}, {bits = 8, group = 16, bias = true, products = "int24"},
+  {bits = 4, group = 64, x = "float16", products = "int24"},
 } do
   local t = tensors_of(o)
   local func = te.func("nbits", t.list)
@@ -74,9 +76,34 @@ for _, o in ipairs {
   assert(ms.compare(ms.build(func), function(...) ms.interpret(func, ...) end, 4) <= 1e-3)
 end
 
--- Rows of nothing but zeros are rounded to zeros.
+-- The largest sums: of elements that are as large as their group's largest, by the largest weights.
+for _, group in ipairs {256, 512} do
+  local X, W, S = te.placeholder({1, 512}, "float32", "X"), te.placeholder({2, 512 // group, group}, "uint8", "W"),
+    te.placeholder({2, 512 // group}, "float32", "S")
+  local func = te.func("nbits", {X, W, S, ops.dense_nbits(X, W, S, {bits = 8, products = "int24"})})
+  for _, x in ipairs {1, -1} do
+    local arrays = {ms.array({1, 512}, "float32", x), ms.array({2, 512 // group, group}, "uint8", 255),
+                    ms.array({2, 512 // group}, "float32", 1), ms.array({1, 2}, "float32", 0)}
+    ms.interpret(func, table.unpack(arrays))
+    assert(math.abs(arrays[4][{0, 1}] - x * 512 * 127) <= 0.1, arrays[4][{0, 1}])
+  end
+end
+
+-- Of 24 bits the smallest elements of a group keep what float32's sums would.
 do
-  local t = tensors_of {bits = 4, group = 32, products = "int8"}
+  local X, W, S = te.placeholder({1, 16}, "float32", "X"), te.placeholder({1, 1, 8}, "uint8", "W"),
+    te.placeholder({1, 1}, "float32", "S")
+  local func = te.func("nbits", {X, W, S, ops.dense_nbits(X, W, S, {products = "int24"})})
+  local x = ms.array({1, 16}, "float32", 0)
+  x[{0, 0}], x[{0, 1}] = 1, 2.0 ^ -22
+  local y = ms.array({1, 1}, "float32", 0)
+  ms.interpret(func, x, ms.array({1, 1, 8}, "uint8", 0xF8), ms.array({1, 1}, "float32", 1), y)
+  assert(math.abs(y[{0, 0}] - 7 * 2.0 ^ -22) <= 2.0 ^ -20, y[{0, 0}])
+end
+
+-- Rows of nothing but zeros are rounded to zeros.
+for _, products in ipairs {"int8", "int24"} do
+  local t = tensors_of {bits = 4, group = 32, products = products}
   local func = te.func("nbits", t.list)
   local arrays = ms.arrays_for(func, 3)
   arrays[1] = ms.array({M, K}, "float32", 0)
@@ -111,7 +138,7 @@ named("dense_nbits: group is 24; a power of 2 of at least 16 is expected", {1, 8
 named("dense_nbits: group is 8; a power of 2 of at least 16 is expected", {1, 8, 64, group = 8})
 named("dense_nbits: X is of int8; floats are expected", {1, 8, 64, dtype = "int8"})
 named("dense_nbits: scale is of int32; float32, float16 or bfloat16 is expected", {1, 8, 64, scale_dtype = "int32"})
-named("dense_nbits: products is float16; float32 or int8 is expected", {1, 8, 64, products = "float16"})
+named("dense_nbits: products is float16; float32, int24 or int8 is expected", {1, 8, 64, products = "float16"})
 local X, W, S = te.placeholder({2, 64}, "float32", "X"), te.placeholder({8, 2, 16}, "uint8", "W"),
   te.placeholder({8, 2}, "float32", "S")
 local function given(message, ...) refuses("ops.dense_nbits: " .. message, ops.dense_nbits, ...) end

@@ -116,6 +116,22 @@ check {type = "int4", rows = 2, k = 32, n = 5, columns = true, axis = 0}
 check {type = "int8", rows = 9, k = 32, n = 5}
 check {type = "int4", rows = 2, k = 32, n = 5, op = "Gemm", attributes = {alpha = 0.5}}
 
+-- Few rows are rounded to integers of 24 bits, where a CPU has VNNI and an order of sums is not asked for.
+do
+  local function products(rows, target, fixed_order)
+    local net = network {type = "int4", rows = rows, k = 64, n = 5, block = 32}
+    local text
+    ms.load "lua.net.passes".run(net, {target = target, fixed_order = fixed_order, after = function(name, work)
+      if name == "int24" then text = work.nodes[#work.nodes].attributes.products end
+    end})
+    return text
+  end
+  assert(products(1, "llvm -mcpu=znver5") == "int24" and products(3, "llvm -mcpu=cascadelake") == "int24")
+  assert(not products(4, "llvm -mcpu=znver5") and not products(1, "llvm -mcpu=znver5", true))
+  assert(not products(1, "llvm -mcpu=haswell") and not products(1, "llvm -mcpu=nehalem"))
+  assert(not products(1, "cuda -arch=sm_80"))
+end
+
 -- ---- Where integers of 4 bits stand ---------------------------------------------------------------------------------
 
 local function dequantized(w, more)

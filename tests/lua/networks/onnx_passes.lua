@@ -271,7 +271,7 @@ for text, expected in pairs {
   [ [[apply = function(net) local x = net.nothing.y end]] ] = "pass `bad` (" .. path .. ".lua:1): " .. path
     .. ".lua:1: attempt to index",
   [ [[after = "nothing", apply = function() end]] ] = "pass `bad` comes after `nothing`, which is none of \z
-                                            requantized, quantized, few_bits, constants, ",
+                                            requantized, quantized, few_bits, int24, constants, ",
   [ [[after = 5, apply = function() end]] ] = "`after` is a string",
   [ [[name = ("n"):rep(201), apply = function() end]] ] = "`name` has 201 bytes; 200 are the most",
   [ [[apply = function() end} for _ = 1, 1000 do msched.pass {name = "more", apply = print} end local x = {]] ] = "1000 have been registered, the most that there may be",

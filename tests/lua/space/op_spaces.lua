@@ -84,6 +84,7 @@ for _, name in ipairs {"conv2d", "matmul", "dense", "transpose_batch_matmul"} do
 end
 check(named.find "dense_nbits", "products=int8", "zero_points=true")
 check(named.find "dense_nbits", "bits=8")
+check(named.find "dense_nbits", "products=int24")
 check(named.find "conv2d", "groups=2")
 check(named.find "conv2d", "dilation=2")
 print "op_spaces: ok"

@@ -288,7 +288,7 @@ end
 
 function tests.group_sums()
   for _, m in ipairs {1, 5, 130} do
-    for _, words in ipairs {{}, {"bits=8"}, {"products=int8"}, {"zero_points=true"}} do
+    for _, words in ipairs {{}, {"bits=8"}, {"products=int8"}, {"products=int24"}, {"zero_points=true"}} do
       local func = grouped(m, 48, words)
       local made = sketches(func, CPU, {rules = {"group_sums"}})
       assert(#made == 2, #made) -- of 16 and of 32 columns
