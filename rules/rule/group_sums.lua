@@ -89,6 +89,22 @@ local function order_groups(sch, groups, shared, width)
   return reduce[1]
 end
 
+-- Vectorizes what the groups' sums read that is computed for them, as what X is rounded to: it is read with gaps, which
+-- keeps others from doing so.
+local MOST_LANES = 64
+local function vectorize_producers(sch, groups)
+  for _, name in ipairs(sch:producers(groups)) do
+    local p = sch:get_sblock(name)
+    if sch:is_spatial(p) and common.is_nest(sch, p) and not common.is_tiled(sch, p) then
+      local loops = {sch:get_loops(p)}
+      local last = loops[#loops]
+      local extent = last and sch:extent(last) or 1
+      if extent > MOST_LANES then last, extent = select(2, sch:split(last, {msched.rest, MOST_LANES})), MOST_LANES end
+      if extent > 1 and sch:write_stride(p, 0, last) == 1 then sch:vectorize(last) end
+    end
+  end
+end
+
 -- The loops of rows as one: chunks, which run in parallel, where there are many; tiles, and the rows of a tile. Nothing
 -- where there is one row.
 local function split_rows(sch, a, rows)
@@ -118,6 +134,7 @@ local function tiled(sch, block, context, vectors)
   end
   s:reorder(order)
   if not s:can_compute_at(a.groups, a.over) then return nil end
+  vectorize_producers(s, a.groups)
   s:compute_at(a.groups, a.over, {preserve_unit_loops = true})
   local first = order_groups(s, a.groups, s:shared_loops(a.groups, b), width)
   if not first then return nil end
