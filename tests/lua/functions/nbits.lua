@@ -76,6 +76,22 @@ for _, o in ipairs {
   assert(ms.compare(ms.build(func), function(...) ms.interpret(func, ...) end, 4) <= 1e-3)
 end
 
+-- A scale for a whole row, of a length that is no power of 2.
+for _, products in ipairs {"float32", "int24", "int8"} do
+  for _, bits in ipairs {4, 8} do
+    local X, W, S = te.placeholder({2, 48}, "float32", "X"), te.placeholder({40, 1, 6 * bits}, "uint8", "W"),
+      te.placeholder({40, 1}, "float32", "S")
+    local func = te.func("nbits", {X, W, S, ops.dense_nbits(X, W, S, {bits = bits, products = products})})
+    local arrays = {ms.array({2, 48}, "float32", 1), ms.array({40, 1, 6 * bits}, "uint8", bits == 4 and 0x2F or 255),
+                    ms.array({40, 1}, "float32", 0.5), ms.array({2, 40}, "float32", 0)}
+    ms.interpret(func, table.unpack(arrays))
+    local want = bits == 4 and 24 * 0.5 or 48 * 127 * 0.5 -- 15 - 8 + 2 - 8 of each two
+    assert(math.abs(arrays[4][{1, 39}] - want) <= 1e-3 * math.abs(want), arrays[4][{1, 39}])
+    local kernel = ms.build(ms.auto_schedule(func):func())
+    assert(ms.compare(kernel, function(...) ms.interpret(func, ...) end, 4) <= 1e-3)
+  end
+end
+
 -- The largest sums: of elements that are as large as their group's largest, by the largest weights.
 for _, group in ipairs {256, 512} do
   local X, W, S = te.placeholder({1, 512}, "float32", "X"), te.placeholder({2, 512 // group, group}, "uint8", "W"),
@@ -134,7 +150,8 @@ named("dense_nbits: bits is 3; 4 or 8 is expected", {1, 8, 64, bits = 3})
 named("dense_nbits: bits is 0; expected: an integer of at least 1", {1, 8, 64, bits = 0})
 named("dense_nbits: group is 128, which does not divide the 192 elements of a row", {1, 8, 192, group = 128})
 named("dense_nbits: group is 32, which does not divide the 63 elements of a row", {1, 8, 63})
-named("dense_nbits: group is 24; a power of 2 of at least 16 is expected", {1, 8, 48, group = 24})
+named("dense_nbits: group is 24; a power of 2 of at least 16 is expected, or all 48 elements of a row, an even number",
+      {1, 8, 48, group = 24})
 named("dense_nbits: group is 8; a power of 2 of at least 16 is expected", {1, 8, 64, group = 8})
 named("dense_nbits: X is of int8; floats are expected", {1, 8, 64, dtype = "int8"})
 named("dense_nbits: scale is of int32; float32, float16 or bfloat16 is expected", {1, 8, 64, scale_dtype = "int32"})
