@@ -92,6 +92,36 @@ static bool gather(const struct tir *ir, tir_expr x, int64_t scale, struct place
   return true;
 }
 
+/* Threads that compute beside a producer warp group: who has other numbers comes by no address that threads decide
+ * (tir/lower/gpu/pipeline/producer.c). 0: all compute. */
+static int64_t consumers_of(const struct emit_c *e) {
+  tir_stmt innermost = e->kernel;
+  while (tir_is_bound(e->ir, tir_stmt_at(e->ir, innermost)->first[TIR_BODY]))
+    innermost = tir_stmt_at(e->ir, innermost)->first[TIR_BODY];
+  for (tir_stmt s = tir_stmt_at(e->ir, innermost)->first[TIR_BODY]; s; s = tir_stmt_at(e->ir, s)->next) {
+    if (!tir_is(e->ir, s, TIR_IF)) continue;
+    const struct tir_expr_node *test = tir_at(e->ir, tir_as(e->ir, s, TIR_IF)->test.condition);
+    if (test->kind == TIR_LT && tir_is_device_call(e->ir, test->a, TIR_UNIFORM) && tir_is_int(e->ir, test->b))
+      return tir_at(e->ir, test->b)->imm * TIR_WARP;
+  }
+  return 0;
+}
+
+/* The largest value of an atom: of the last axis of threads, which a producer made longer, among those that compute. */
+static int64_t most_of(const struct emit_c *e, tir_expr atom) {
+  const struct tir_expr_node *n = tir_at(e->ir, atom);
+  int64_t before = 1, most = n->hi, computing = consumers_of(e);
+  if (n->kind != TIR_VAR) return most;
+  for (tir_stmt s = e->kernel; s && tir_is_bound(e->ir, s); s = tir_stmt_at(e->ir, s)->first[TIR_BODY]) {
+    int64_t extent = tir_loop_extent(e->ir, s);
+    if (!tir_is_thread_axis(tir_loop_axis(e->ir, s))) continue;
+    bool last = before * extent == e->asked.threads, is = tir_as(e->ir, s, TIR_LOOP)->loop.var == n->ref;
+    if (is && last && computing && computing % before == 0) most = computing / before - 1;
+    before *= extent;
+  }
+  return most;
+}
+
 /* What the index of an element names in a buffer of the canonical layout, where all rows begin at one of eight, and
  * columns that vary at a tile (tir/lower/gpu/groups.c holds operands of MMAs to that). False: it is not shown. */
 static bool find_place(const struct emit_c *e, const struct tir_swizzle *s, int bytes, tir_expr index,
@@ -108,7 +138,7 @@ static bool find_place(const struct emit_c *e, const struct tir_swizzle *s, int 
       t->coefficient = t->coefficient / stride * s->panel;
       continue;
     }
-    int64_t a = t->coefficient * atom->lo, b = t->coefficient * atom->hi;
+    int64_t a = t->coefficient * atom->lo, b = t->coefficient * most_of(e, t->atom);
     lo += a < b ? a : b, hi += a < b ? b : a, varies = true;
     whole &= t->coefficient % panel == 0;
     t->coefficient *= s->rows * bytes;
