@@ -205,7 +205,7 @@ local function split_within(group, batch, shared_bytes, taken)
     end
   end
   return function(sch, _, loop, count, p, at)
-    local extent, factors, all = sch:extent(loop), {sch:sample_perfect_tile(loop, count, p.max_innermost)}, sch:extent(loop)
+    local extent, factors = sch:extent(loop), {sch:sample_perfect_tile(loop, count, p.max_innermost)}
     local rows, columns = tiles[batch + 1], tiles[batch + 2]
     if at <= batch + 2 then
       groups[#groups + 1], inner[#inner + 1] = factors[3]:name(), factors[4]:name()
@@ -218,14 +218,14 @@ local function split_within(group, batch, shared_bytes, taken)
       end
       hold(sch)
       local unit = ({group.multiples.m, group.multiples.n})[at - batch]
-      if unit then hold_copies(sch, at - batch, tiles[at], all * unit) end
+      if unit then hold_copies(sch, at - batch, tiles[at], extent * unit) end
       if at == batch + 2 then
         taken.accumulators = of_batch(string.format("4 * %s * (%s + %d)", tiles[batch + 1], tiles[batch + 2],
                                                     ACCUMULATORS_APART))
         sch:assert(string.format("%s <= %d", taken.accumulators, shared_bytes))
       end
     else
-      hold_copies(sch, 3, group.multiples.k .. " * " .. factors[2]:name(), all * group.multiples.k)
+      hold_copies(sch, 3, group.multiples.k .. " * " .. factors[2]:name(), extent * group.multiples.k)
       local bytes = of_batch(string.format("%d * %s * (%s + %s)", 2 * group.multiples.k, factors[2]:name(), rows,
                                            columns))
       sch:assert(string.format("%s <= %d and (%s <= 1 or %d * %s <= %d)", bytes, shared_bytes, factors[1]:name(),
@@ -323,7 +323,7 @@ local function with_group(sch, block, group, classes, p, padding, straight)
   end
   local copies = products.to_product(sch, block, classes, {by_columns = by_columns})
   if padding and not products.pad(sch, block, classes, copies, sides, padding) then return nil end
-  group = with_copies(sch, group, copies, by_columns)
+  if not padding then group = with_copies(sch, group, copies, by_columns) end
   if packs then
     copies.packed = copies.b
     common.pack_ahead(sch, copies.b)

@@ -249,6 +249,7 @@ static bool is_bound_of(struct tma_statement *c, const struct lower_tma_copy *b,
   struct tir *ir = c->ir;
   tir_expr margin = tma_margin(ir, condition);
   if (tir_prove(ir, condition)) return true;
+  if (margin) margin = tir_simplify(ir, margin);
   if (margin && b->im2col && c->pixel && ends_pixels(c, margin)) return true;
   for (uint32_t d = 0; margin && d < c->from_rank; d++) {
     tir_expr index = c->loaded[d];
