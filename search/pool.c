@@ -185,7 +185,7 @@ static void *work(void *data) {
 
 /* ---- Plans ---- */
 
-enum { MOST_KEPT = 64 }; /* plans */
+enum { MOST_KEPT = 256 }; /* plans */
 
 static const struct vm_plan *plan_of(struct search_pool *pool, const struct search_job *job) {
   assert(job->trace && job->function < pool->function_count);
