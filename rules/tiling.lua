@@ -14,6 +14,8 @@
 --                        on, which vectors are held against; nil: they are not
 --   split                {most_results, least, parts}: reductions of so many results at most are divided (split-K) into
 --                        one of these numbers of parts, of at least so many terms each; nil: none is
+--   in_parts             the first loop is over parts of a sum: no block of threads has several, since what it reads of
+--                        them is far apart
 -- Sources: Zheng et al., "Ansor", OSDI 2020, section 4.1; Shao et al., NeurIPS 2022; Osama et al., "Stream-K", PPoPP
 -- 2023, section 3.
 local common, limits = msched.load "rules.common", msched.load "rules.tile_limits"
@@ -45,14 +47,15 @@ local function tile_nest(sch, block, p, split)
   local kinds, loops = common.loop_kinds(sch, block)
   local levels, tiles, spatial = levels_of(p.structure), {}, 1
   for i = 1, #p.structure do tiles[i] = {} end
+  local whole = p.in_parts and kinds[2] == "spatial" and 1 or 0 -- the parts' loop
   for i, l in ipairs(loops) do
-    if kinds[i] == "spatial" then spatial = spatial and sch:extent(l) and spatial * sch:extent(l) end
+    if kinds[i] == "spatial" and i ~= whole then spatial = spatial and sch:extent(l) and spatial * sch:extent(l) end
   end
   local held = p.limits and limits.new(sch, block, p, levels, kinds, loops, least_threads(p.threads, spatial))
   for i, l in ipairs(loops) do
     local at = kinds[i] == "spatial" and levels.S or kinds[i] == "reduce" and levels.R or {}
-    local parts, factors = #at == 1 and {l} or {}, nil
-    if #at > 1 then parts, factors = split(sch, block, l, #at, p, i) end
+    local parts, factors = (#at == 1 or i == whole) and {l} or {}, nil
+    if #parts == 0 and #at > 1 then parts, factors = split(sch, block, l, #at, p, i) end
     if held and factors then held:drawn(i, factors) end
     for k, part in ipairs(parts) do table.insert(tiles[at[k]], part) end
   end

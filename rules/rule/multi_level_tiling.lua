@@ -14,7 +14,8 @@ return msched.rule {
     if p.packs then tiling.pack_constants(sch, block) end
     local other, partial = tiling.divide_sums(sch, block, p.split)
     local results = tiling.apply(sch, block, p)
-    local others = other and tiling.attempt(tiling.apply, other, partial, p) or {}
+    local in_parts = setmetatable({in_parts = true}, {__index = p})
+    local others = other and tiling.attempt(tiling.apply, other, partial, in_parts) or {}
     return table.move(others, 1, #others, #results + 1, results)
   end,
 }

@@ -61,24 +61,27 @@ local function count(target, draws)
   return pipelined, copying
 end
 
--- Draws are held against stage buffers one by one, so that all of a convolution whose windows are large find room.
-local function check_room()
-  local target = "cuda -arch=sm_80"
-  local conv = ms.ops.func("conv2d", {"1", "224", "224", "3", "64", "7", "2", "3"})
-  local opened, jobs = tune.open(conv, ms.target(target), {}), {}
+-- Draws are held against stage buffers one by one, so that all of a convolution whose windows are large find room; and
+-- so do those of few results whose sums are divided, of which a block has one part.
+local function check_room(name, words)
+  local target, list = "cuda -arch=sm_80", {}
+  for word in words:gmatch "%S+" do list[#list + 1] = word end
+  local func = ms.ops.func(name, list)
+  local opened, jobs = tune.open(func, ms.target(target), {}), {}
   for _, s in ipairs(opened.sketches) do
     local ahead = s.trace:text():find("software_pipeline_stage", 1, true)
     for i = 1, ahead and 48 or 0 do
       jobs[#jobs + 1] = {trace = s.trace:simplified(false), seed = 7, candidate = i, resample = true}
     end
   end
-  local pool = ms.pool(conv, {jobs = 1, target = target})
+  local pool = ms.pool(func, {jobs = 1, target = target})
   local made = pool:replay(jobs, false)
   pool:close()
   for i in ipairs(jobs) do assert(made[i], "a draw leaves no room for its stage buffers") end
-  assert(#jobs >= 96, "the convolution has no copies that run ahead")
+  assert(#jobs >= 96, "there are no copies that run ahead")
 end
-check_room()
+check_room("conv2d", "1 224 224 3 64 7 2 3")
+check_room("matmul", "4 4 16384")
 
 local pipelined, copying = count("cuda -arch=sm_80", 16)
 assert(pipelined >= 4 and copying >= 3, string.format("%d are pipelined, %d copy by themselves", pipelined, copying))
