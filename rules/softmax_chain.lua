@@ -2,6 +2,7 @@
 local common, nest = msched.load "rules.common", msched.load "rules.register_loops"
 local chain = {}
 
+local UNROLLED = 8 -- parts that are joined side by side
 local MOST_INLINED = 8 -- blocks between the sum of products and what it is fused with
 
 local function names_where(sch, names, holds)
@@ -361,6 +362,8 @@ function chain.join_parts(sch, names, threads, lanes)
     joins[k] = sch:get_sblock(names[k] .. "_join")
     sch:compute_at(joins[k], thread, {preserve_unit_loops = true})
     sch:set_scope(joins[k], 0, "local")
+    local own = {sch:get_loops(joins[k])}
+    sch:annotate(own[#own], "unroll_count", UNROLLED)
   end
   local own = {sch:get_loops(joins[3])}
   local part, values = own[#own], own[#own - 1]

@@ -233,6 +233,8 @@ local function softmax_by_threads(target)
   return {tiles = {{rows = 1, columns = 32}, {rows = 1, columns = 16}, {rows = 2, columns = 16},
                    {rows = 2, columns = 32}, {rows = 1, columns = 8}, {rows = 4, columns = 8}},
           registers = 176, threads = 256, least = 32, few = 32 * sms_of(target), growth = 0.25, chunk = 16,
+          split = {least = 512, rows = 15, each = 16, threads = 32, parts = {32, 64, 128, 256, 512}, columns = {2, 1},
+                   joining = 128, lanes = 4},
           bytes = target.vector_bytes, ahead = target.arch >= 80 and 1 or nil}
 end
 

@@ -11,9 +11,16 @@
 --
 -- Lengths that no tile divides grow to whole tiles: copies are padded, and rows that are none are not stored.
 --
+-- Few rows (decoding) keep few threads busy: then a thread has all rows of a sequence, and a part of the columns, of
+-- which neighbours have one each in turn, so that a block copies whole vectors of neighbouring columns. A second kernel
+-- joins the parts.
+--
 -- Parameters: tiles, each {rows, columns}: of a thread; registers: most of a thread for sums and scores; threads: most
 -- of a block; least: fewest rows of a sequence; few: rows of all sequences, of which a GPU has more threads than these
 -- need: the schedule as it was is opened too; growth: a share by which rows and columns grow more than they must;
+-- split: {least, rows, each, threads, parts, columns, joining, lanes}: so many columns, and rows at most, are divided
+-- into parts of so many at least, of so many choices, of such tiles; threads of a block, and of one that joins the
+-- parts, elements of each;
 -- chunk: columns of values that are added at a time; bytes: those that threads load at once; ahead: by how many
 -- iterations copies run ahead, or nil.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
@@ -143,6 +150,65 @@ local function fused(sch, product, tile, p)
   return s
 end
 
+-- Into how many parts the columns may be divided, and whether they grow, by all of these or by none.
+local function parts_of(c, columns, p)
+  local list, grows = {}, c.columns % (columns * p.split.parts[1]) > 0
+  for _, n in ipairs(p.split.parts) do
+    local enough = n * math.max(columns, p.split.each) <= c.columns
+    if enough and (c.columns % (columns * n) > 0) == grows then list[#list + 1] = n end
+  end
+  return list, grows
+end
+
+-- A schedule of parts, so many columns of a thread at a time; nil: it is not to be had.
+local function fused_in_parts(sch, product, columns, p)
+  local s = sch:copy()
+  local b = s:handle(product)
+  local name, c = s:block_name(b), find_chain(s, b)
+  if not c or c.rows > p.split.rows or c.columns < p.split.least
+      or c.rows * (c.width + columns) > p.registers or #parts_of(c, columns, p) == 0 then
+    return nil
+  end
+  local scores, names = s:block_name(c.scores), {c.maximum, c.sum, name}
+  local choices, grows = parts_of(c, columns, p)
+  c.columns_grow, c.rows_grow = grows, false
+  local number = common.sample_equal(s, choices)
+  local keys = not grows and s:cache_read(c.scores, c.second, "shared", {c.scores})
+  local values = not grows and s:cache_read(b, c.values, "shared", {b})
+  local queries = s:cache_read(c.scores, c.first, "shared", {c.scores})
+  local done, outer = s:try("fuse_online_softmax", s:get_sblock(c.maximum), s:get_sblock(c.sum), b, c.rows, columns,
+                            true, c.rows, number)
+  if not done or not s:has_block(name .. "_normalize") then return nil end
+  local padded = chain.padded_copies(s, c, outer, s:get_sblock(scores), s:get_sblock(name), "shared")
+  keys, values = keys or padded.keys, values or padded.values
+  local parts, carry, loops = {s:get_child_blocks(outer)}, name .. "_carry", {s:get_loops(outer)}
+  local tiles, part = table.remove(loops), table.remove(loops)
+  local blocks, thread = s:split(part, {msched.rest, p.split.threads})
+  loops[#loops + 1] = blocks
+  s:bind(s:fuse(loops), "blockIdx.x")
+  s:bind(thread, "threadIdx.x")
+  for _, copy in ipairs {keys, values} do s:compute_at(copy, tiles, {preserve_unit_loops = true}) end
+  if s:child_count(tiles) ~= 3 then return nil end
+  s:compute_at(queries, thread, {preserve_unit_loops = true})
+  local lanes = lanes_of(s, keys, p)
+  for _, copy in ipairs {keys, values} do s:storage_align(copy, 0, -2, 32, lanes) end
+  for _, n in ipairs(names) do
+    s:reverse_compute_at(s:get_sblock(n .. "_parts"), thread, {preserve_unit_loops = true})
+  end
+  keep_in_registers(s, parts, {[scores] = true, [name] = true, [carry] = true})
+  multiply_scores(s, s:get_sblock(scores), c.depth, lanes)
+  multiply_values(s, s:get_sblock(name), s:get_sblock(carry), c.width, p)
+  for _, reduced in ipairs {c.maximum, c.sum} do
+    local reduction = s:get_sblock(reduced)
+    s:decompose_reduction(reduction, last {s:get_loops(reduction)})
+  end
+  for _, copy in ipairs {keys, values, queries} do fetch(s, copy, p) end
+  if p.ahead then tiling.run_ahead(s, tiles, p.ahead) end
+  chain.join_parts(s, names, p.split.joining, p.split.lanes)
+  chain.leave_alone(s)
+  return s
+end
+
 -- Rows of all sequences.
 local function rows_of(sch, product)
   local rows, shape = 1, sch:writes(product)[1].shape
@@ -163,7 +229,9 @@ return msched.rule {
     for _, tile in ipairs(c and chain.few_tiles(c, p, function(tile) return fits(c, tile, p) end) or {}) do
       results[#results + 1] = fused(sch, block, tile, p)
     end
-    if #results == 0 or rows_of(sch, block) < p.few then table.insert(results, 1, sch) end
+    local whole = #results
+    for _, columns in ipairs(p.split.columns) do results[#results + 1] = fused_in_parts(sch, block, columns, p) end
+    if #results == whole and (whole == 0 or rows_of(sch, block) < p.few) then table.insert(results, 1, sch) end
     return results
   end,
 }

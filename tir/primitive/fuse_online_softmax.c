@@ -34,9 +34,10 @@
  *           exponentials), SUM (of the tile), SUM_carry, PRODUCT (of the tile) and PRODUCT_carry. Then
  *           PRODUCT_normalize divides, where the product did. Tiles at the end run under predicates; where rows and
  *           columns grow, they are whole, copies BUFFER_pad of what is read stand before the fused block, and
- *           PRODUCT_normalize is there in any case. Parts are a loop in those of rows; MAXIMUM_parts, SUM_parts
- *           and PRODUCT_parts, copies of what is carried, then MAXIMUM_join, SUM_join and PRODUCT_join come before
- *           PRODUCT_normalize. Which tiles are skipped is noted on the fused block, for lowering.
+ *           PRODUCT_normalize is there in any case. Parts are a loop in those of rows, and have the tiles in turn;
+ *           MAXIMUM_parts, SUM_parts and PRODUCT_parts, copies of what is carried, then MAXIMUM_join, SUM_join and
+ *           PRODUCT_join come before PRODUCT_normalize. Which tiles are skipped is noted on the fused block, for
+ *           lowering.
  * Forward:  the three blocks and their loops are dead; what makes x keeps its blocks, in new loops.
  * Source: Milakov and Gimelshein, 2018; Rabe and Staats, "Self-attention does not need O(n^2) memory", 2021; Dao et
  * al., "FlashAttention", 2022, algorithm 1. */

@@ -648,7 +648,7 @@ static void make_outer(struct build *b, struct nest *n) {
     if (!last)
       b->row[d] = made;
     else if (b->part)
-      b->column = tir_add(b->ir, tir_mul(b->ir, b->part, int_of(b, made, extent)), made);
+      b->column = tir_add(b->ir, tir_mul(b->ir, made, int_of(b, made, plan->parts)), b->part);
     else
       b->column = made;
   }

@@ -185,6 +185,13 @@ assert(check(attention(2, 64, 96, 32, 48, "float32"), 2, AMPERE, BY_THREADS) == 
 assert(check(attention(1, 96, 64, 24, 40, "float32", {causal = true}), 1, "cuda -arch=sm_75", BY_THREADS) == 1)
 assert(check(attention(2, 37, 53, 24, 24, "float32", {causal = true}), 3, AMPERE, BY_THREADS) == 3)
 
+-- Few rows of them: a thread has all rows and a part of the columns, in turn, whether they grow or not.
+for _, case in ipairs {{1, 600, AMPERE}, {2, 512, "cuda -arch=sm_75"}} do
+  local rows, columns, target = table.unpack(case)
+  local count, in_parts = check(attention(2, rows, columns, 24, 40, "float32", {causal = rows == 2}), 2, target)
+  assert(count == 2 and in_parts == 2, string.format("%d sketches, %d of them in parts", count, in_parts))
+end
+
 -- Random shapes.
 local state = seed
 local function draw(list)
