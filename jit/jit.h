@@ -42,7 +42,7 @@ struct jit_target {
   int vector_bits;     /* widest vector registers that code uses: 128, 256, 512 */
   int vector_registers;
   int l1_bytes, l2_bytes, l3_bytes; /* data cache a core, a core, shared: this machine's, whatever the target */
-  bool avx512_vnni, amx_int8, amx_bf16;
+  bool avx512_vnni, amx_int8, amx_bf16, amx_fp16;
   unsigned dots; /* as tir_lower_options has them */
   struct jit_gpu gpu;
 };

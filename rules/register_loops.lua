@@ -192,10 +192,16 @@ function register_loops.by_products(sch, block)
 end
 
 -- How many products the target adds to a sum of the block at once; 0: it has no such instruction. has: what it has, 1
--- for uint8 by int8, 2 for bfloat16, 4 for int8, 8 for uint8.
-local BYTES <const>, BFLOATS <const> = 1 | 4 | 8, 2
+-- for uint8 by int8, 2 for bfloat16, 4 for int8, 8 for uint8, 16 for float16: tiles alone, which are tried.
+local BYTES <const>, BFLOATS <const>, HALVES <const> = 1 | 4 | 8, 2, 16
+local function adds_halves(sch, block)
+  local writes, halves = sch:writes(block), 0
+  for _, r in ipairs(sch:reads(block)) do halves = halves + (r.type == "float16" and 1 or 0) end
+  return #writes == 1 and writes[1].type == "float32" and halves == 2
+end
 function register_loops.product_width(sch, block, has)
   local width = has and has > 0 and sch:dot_width(block) or 0
+  if width == 0 and has and has & HALVES > 0 and adds_halves(sch, block) then return 2 end
   return (width == 4 and has & BYTES > 0 or width == 2 and has & BFLOATS > 0) and width or 0
 end
 

@@ -22,6 +22,7 @@ enum tir_instruction {
   TIR_INTERLEAVE_2X32, /* sixteen columns of so many rows, a vector each row */
   TIR_INTERLEAVE_3X32,
   TIR_INTERLEAVE_4X32,
+  TIR_TDPFP16PS,
   TIR_INSTRUCTIONS
 };
 enum tir_instruction tir_instruction_of(const struct tir *ir, tir_stmt s); /* TIR_INSTRUCTIONS: it names none */

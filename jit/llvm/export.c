@@ -171,7 +171,10 @@ const char *const llvm_forms[] = {".o", ".so", ".c", ".h", ".ll", ".s", NULL};
 
 /* C has no name for a machine's instructions. */
 void llvm_narrow(struct jit_target *target, const char *form) {
-  if (!strcmp(form, ".c")) target->avx512_vnni = target->amx_int8 = target->amx_bf16 = false, target->dots = 0;
+  if (!strcmp(form, ".c")) {
+    target->avx512_vnni = target->amx_int8 = target->amx_bf16 = target->amx_fp16 = false;
+    target->dots = 0;
+  }
 }
 
 bool llvm_export(const struct jit_exported *x, const char *form, const char *path, ms_error *err) {

@@ -184,6 +184,7 @@ static bool set_x86(struct jit_target *t, const struct request *r, ms_error *err
   x86_write_all(t->x86, t->features, sizeof t->features);
   t->avx512_vnni = x86_has(t->x86, X86_AVX512VNNI);
   t->amx_int8 = x86_has(t->x86, X86_AMX_INT8), t->amx_bf16 = x86_has(t->x86, X86_AMX_BF16);
+  t->amx_fp16 = x86_has(t->x86, X86_AMX_FP16);
   if (!set_vectors(t, r->bits || !narrow || natural_bits(t->x86) < 512 ? r->bits : 256, err)) return false;
   t->dots = dots_of(t);
   return true;
@@ -329,7 +330,7 @@ uint32_t llvm_numbers(const struct jit_target *t, struct jit_number out[JIT_MOST
                                    {"l2_bytes", t->l2_bytes},
                                    {"l3_bytes", t->l3_bytes},
                                    {"dots", t->dots},
-                                   {"tiles", (t->amx_int8 ? 1 : 0) | (t->amx_bf16 ? 2 : 0)}};
+                                   {"tiles", (t->amx_int8 ? 1 : 0) | (t->amx_bf16 ? 2 : 0) | (t->amx_fp16 ? 16 : 0)}};
   memcpy(out, all, sizeof all);
   return sizeof all / sizeof *all;
 }
@@ -353,7 +354,8 @@ unsigned jit_instructions(const struct jit_target *t) {
          (bfloats ? 1u << TIR_INTERLEAVE_2X16 | wide << TIR_INTERLEAVE_2X16_BY_32 : 0) |
          (t->avx512_vnni && t->vector_bits >= 512 ? 1u << TIR_VPDPBUSD : 0) |
          (t->amx_int8 ? 1u << TIR_TDPBSSD | 1u << TIR_TDPBSUD | 1u << TIR_TDPBUSD | 1u << TIR_TDPBUUD : 0) |
-         (t->amx_bf16 ? 1u << TIR_TDPBF16PS : 0) | (t->amx_int8 || t->amx_bf16 ? 1u << TIR_TILEZERO : 0);
+         (t->amx_bf16 ? 1u << TIR_TDPBF16PS : 0) | (t->amx_fp16 ? 1u << TIR_TDPFP16PS : 0) |
+         (t->amx_int8 || t->amx_bf16 || t->amx_fp16 ? 1u << TIR_TILEZERO : 0);
 }
 
 struct tir_lower_options llvm_lower(const struct jit_target *t) {

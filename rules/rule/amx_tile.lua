@@ -2,7 +2,7 @@
 -- reduction is one instruction, which multiplies two tiles and adds to a third.
 --
 -- What differs from column to column is packed in the order in which the instruction takes it, (column // 16, k // 4,
--- column % 16, k % 4) of bytes, k // 2 of bfloat16; a constant ahead of all runs. What lies neighbour by neighbour
+-- column % 16, k % 4) of bytes, k // 2 of halves; a constant ahead of all runs. What lies neighbour by neighbour
 -- already, (k // 4, column, k % 4), is read where it is, and so is what all columns share, or it is copied with the
 -- reduction last. Two by two tiles of accumulators, or one by four, lie in one loop over the reduction, which holds
 -- them in registers (tir/lower/vector/tiles.c), and begin there as zeros. Where the packed operand of a tile's columns
@@ -32,6 +32,7 @@ local INTRINSICS = { -- by the operands' types: of what columns share, and of th
   int8 = {int8 = "amx_16x16x64_i8", uint8 = "amx_16x16x64_i8u8"},
   uint8 = {uint8 = "amx_16x16x64_u8", int8 = "amx_16x16x64_u8i8"},
   bfloat16 = {bfloat16 = "amx_16x16x32_bf16"},
+  float16 = {float16 = "amx_16x16x32_f16"},
 }
 
 -- The reductions over groups of neighbours and over those of a group, of operands that lie so; nil: they do not.

@@ -623,15 +623,17 @@ static const char *intrinsic_of(const struct tir *ir, tir_block block) {
 static void read_dots(const struct reading *r, struct model_nest *nest, tir_block block, tir_stmt store,
                       const tir_stmt *loops) {
   const struct tir *ir = r->made->ir;
+  const char *intrinsic = intrinsic_of(ir, block);
+  bool tiles = intrinsic && !strncmp(intrinsic, "amx_", 4);
   int width = tir_dot_width(ir, store);
+  if (!width && tiles && strstr(intrinsic, "x32_f16")) width = 2;
   uint32_t last = nest->loop_count - 1;
   if (!width || r->estimator->machine.gpu.sms > 0) return;
   unsigned has = r->estimator->machine.dots & (width == 4 ? TIR_DOTS_OF_BYTES : 1u << TIR_DOT_BFLOATS);
   nest->dots = has > 0 && nest->loop_count > 1 && nest->loops[last].reduces &&
                nest->loops[last - 1].kind == MODEL_VECTOR && tir_loop_extent(ir, loops[last]) == width;
-  const char *intrinsic = intrinsic_of(ir, block);
   nest->tensorized = intrinsic != NULL;
-  if (intrinsic && !strncmp(intrinsic, "amx_", 4)) {
+  if (tiles) {
     nest->tile_rows = atof(intrinsic + 4);
     nest->tile_products = nest->tile_rows * MODEL_TILE_SIDE * MODEL_TILE_SIDE * width;
   }

@@ -28,10 +28,13 @@ static const struct {
     [TIR_TDPBSUD] = BYTE_TILES("tdpbsud"),
     [TIR_TDPBUSD] = BYTE_TILES("tdpbusd"),
     [TIR_TDPBUUD] = BYTE_TILES("tdpbuud"),
-    [TIR_TDPBF16PS] = {"tdpbf16ps",
-                       10,
-                       {BASE, ANY, 1, BASE, ANY, 1, BASE, ANY, 2, 1}}, /* C[16, 16], A[16, 32], B[16, 16, 2] */
-    [TIR_TILEZERO] = {"tilezero", 3, {BASE, ANY, 1}},                  /* C[16, 16] */
+#define HALF_TILES(name)                                                                                               \
+  {                                                                                                                    \
+    name, 10, { BASE, ANY, 1, BASE, ANY, 1, BASE, ANY, 2, 1 }                                                          \
+  } /* C[16, 16], A[16, 32], B[16, 16, 2] */
+    [TIR_TDPBF16PS] = HALF_TILES("tdpbf16ps"),
+    [TIR_TDPFP16PS] = HALF_TILES("tdpfp16ps"),
+    [TIR_TILEZERO] = {"tilezero", 3, {BASE, ANY, 1}}, /* C[16, 16] */
 #define TRANSPOSITION(name)                                                                                            \
   {                                                                                                                    \
     name, 6, { BASE, ANY, 1, BASE, ANY, 1 }                                                                            \
@@ -59,7 +62,7 @@ const char *tir_instruction_name(enum tir_instruction which) {
 
 bool tir_is_tile_product(enum tir_instruction which) {
   return which == TIR_TDPBSSD || which == TIR_TDPBSUD || which == TIR_TDPBUSD || which == TIR_TDPBUUD ||
-         which == TIR_TDPBF16PS;
+         which == TIR_TDPBF16PS || which == TIR_TDPFP16PS;
 }
 
 struct tir_transposition tir_transposition_of(enum tir_instruction which) {

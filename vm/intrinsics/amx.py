@@ -1,13 +1,13 @@
 # Tiles of the shapes that AMX multiplies, B packed as its tiles are: by its instructions where they are, else by
-# vectors. Bytes are summed in int32, bfloat16 in float32. Tiles of 14 rows divide lines of images that are multiples of
-# seven: the number stands behind the addresses.
+# vectors. Bytes are summed in int32, bfloat16 and float16 in float32. Tiles of 14 rows divide lines of images that are
+# multiples of seven: the number stands behind the addresses.
 ### amx_<M>x16x<N>.desc
 #: M 16 | 14
-#: N 64_i8 = 64 | 64_u8 = 64 | 64_u8i8 = 64 | 64_i8u8 = 64 | 32_bf16 = 32
-#= P 4 | 4 | 4 | 4 | 2
-#= T int8 | uint8 | uint8 | int8 | bfloat16
-#= U int8 | uint8 | int8 | uint8 | bfloat16
-#= S int32 | int32 | int32 | int32 | float32
+#: N 64_i8 = 64 | 64_u8 = 64 | 64_u8i8 = 64 | 64_i8u8 = 64 | 32_bf16 = 32 | 32_f16 = 32
+#= P 4 | 4 | 4 | 4 | 2 | 2
+#= T int8 | uint8 | uint8 | int8 | bfloat16 | float16
+#= U int8 | uint8 | int8 | uint8 | bfloat16 | float16
+#= S int32 | int32 | int32 | int32 | float32 | float32
 @T.prim_func(s_tir=True)
 def amx_16x16_desc(a: T.handle, b: T.handle, c: T.handle):
     A = T.match_buffer(a, (<M>, <N>), "<T>", offset_factor=1)
@@ -26,12 +26,12 @@ def amx_16x16_desc(a: T.handle, b: T.handle, c: T.handle):
 ### amx_<M>x16x<N>.impl
 #: M 16 | 14
 #= L T.address_of(B[0, 0, 1]) | T.address_of(B[0, 0, 1]), 14
-#: N 64_i8 = 64 | 64_u8 = 64 | 64_u8i8 = 64 | 64_i8u8 = 64 | 32_bf16 = 32
-#= P 4 | 4 | 4 | 4 | 2
-#= T int8 | uint8 | uint8 | int8 | bfloat16
-#= U int8 | uint8 | int8 | uint8 | bfloat16
-#= S int32 | int32 | int32 | int32 | float32
-#= D tdpbssd | tdpbuud | tdpbusd | tdpbsud | tdpbf16ps
+#: N 64_i8 = 64 | 64_u8 = 64 | 64_u8i8 = 64 | 64_i8u8 = 64 | 32_bf16 = 32 | 32_f16 = 32
+#= P 4 | 4 | 4 | 4 | 2 | 2
+#= T int8 | uint8 | uint8 | int8 | bfloat16 | float16
+#= U int8 | uint8 | int8 | uint8 | bfloat16 | float16
+#= S int32 | int32 | int32 | int32 | float32 | float32
+#= D tdpbssd | tdpbuud | tdpbusd | tdpbsud | tdpbf16ps | tdpfp16ps
 @T.prim_func(s_tir=True)
 def amx_16x16_impl(a: T.handle, b: T.handle, c: T.handle):
     sa = T.int32()

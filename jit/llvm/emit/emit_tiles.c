@@ -103,6 +103,7 @@ static const char *product_name(enum tir_instruction which) {
   case TIR_TDPBSUD: return "llvm.x86.tdpbsud.internal";
   case TIR_TDPBUSD: return "llvm.x86.tdpbusd.internal";
   case TIR_TDPBUUD: return "llvm.x86.tdpbuud.internal";
+  case TIR_TDPFP16PS: return "llvm.x86.tdpfp16ps.internal";
   default: assert(which == TIR_TDPBF16PS); return "llvm.x86.tdpbf16ps.internal";
   }
 }

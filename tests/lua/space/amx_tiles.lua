@@ -23,12 +23,12 @@ local function made_of(func, rules, target)
   local made = sketches(func, target or TILES, {rules = rules or {"amx_tile"}})
   for i = 2, #made do
     check(func, made[i])
-    assert(space.postprocess(made[i],
-                             parts_of(TILES, {postprocs = {"rewrite_layout", "rewrite_parallel_vectorize_unroll",
-                                                           "rewrite_reduction_block", "rewrite_tensorize"}})))
-    assert(made[i]:script():find("T.tdpb", 1, true) and made[i]:script():find("T.tilezero", 1, true),
+    local postprocs = {"rewrite_layout", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block",
+                       "rewrite_tensorize"}
+    assert(space.postprocess(made[i], parts_of(target or TILES, {postprocs = postprocs})))
+    assert(made[i]:script():find("T%.tdp[bf]") and made[i]:script():find("T.tilezero", 1, true),
            i .. ": no instruction")
-    ms.check_lowered(func, made[i]:func(), TILES.text, i)
+    ms.check_lowered(func, made[i]:func(), (target or TILES).text, i)
   end
   return made
 end
@@ -88,6 +88,37 @@ function tests.tails()
       end
     end
   end
+end
+
+-- Products of float16 have tiles where the CPU names these, and are estimated as such; those that add to float16 have
+-- none.
+function tests.halves()
+  local granite, analytical = ms.target "llvm -mcpu=graniterapids -num-cores=2", ms.load "search.cost.analytical"
+  local halves = of("float16", "float16", "float32")
+  for n, case in ipairs {{32, 32, 64}, {20, 24, 70}} do
+    local func = halves(plain(table.unpack(case)), rows_by_columns)
+    local made = made_of(func, nil, granite)
+    assert(#made >= 2 and #sketches(func, TILES, {rules = {"amx_tile"}}) == 1, n)
+    for i = 2, #made do
+      ms.with_folder(function(folder)
+        ms.build(made[i]:func(), {target = granite.text, load = false}):export(folder .. "/f.s")
+        assert(ms.read_file(folder .. "/f.s"):find("tdpfp16ps", 1, true), n)
+      end)
+    end
+  end
+  for n, other in ipairs {of("float16", "bfloat16", "float32"), of("float16", "float16", "float16")} do
+    local func = other(plain(32, 32, 64), rows_by_columns)
+    assert(#sketches(func, granite, {rules = {"amx_tile"}}) == 1, n)
+  end
+  local function best_of(make)
+    local func, list = make(plain(512, 512, 512), rows_by_columns), {}
+    local rules = {"register_tile", "amx_tile", "parallel_vectorize_unroll"}
+    for i, sch in ipairs(sketches(func, granite, {rules = rules})) do list[i] = sch.trace end
+    return analytical.best(func, granite, list, {budget = 2000, most = 8})[1]
+  end
+  local best = best_of(halves)
+  assert(tostring(best.trace):find("amx_16x16x32_f16", 1, true), tostring(best.trace))
+  assert(math.abs(best.cost / best_of(bfloats).cost - 1) < 0.1, best.cost)
 end
 
 -- An image's lines are rows of one matrix, also where strides and few channels leave no whole tiles: a convolution with

@@ -6,7 +6,7 @@ local space, targets, tiling = ms.load "rules.space", ms.load "rules.targets", m
 local count, seed = tonumber(arg[1]), tonumber(arg[2] or 1)
 math.randomseed(seed)
 
-local TARGETS = {"sapphirerapids", "sapphirerapids", "znver5", "alderlake", "skylake-avx512"}
+local TARGETS = {"sapphirerapids", "graniterapids", "znver5", "alderlake", "skylake-avx512"}
 local SIDES = {1, 2, 3, 5, 7, 8, 9, 10, 13, 14, 15, 16, 17, 20, 28, 30, 32, 40, 48, 50, 56, 64, 80}
 local CHANNELS = {3, 8, 16, 24, 32, 48, 64, 70, 96, 128}
 
