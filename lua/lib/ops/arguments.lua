@@ -55,7 +55,7 @@ local KINDS = {
           function(x) if x == "all" then return x end return integers(x, ",", math.mininteger) end},
   layout = {"a word, as NHWC", function(x) return type(x) == "string" and x or nil end},
   dtype = {"a type of elements, as float32 or int8", type_of},
-  products = {"float32, int24 or int8", function(x) return x == "int24" and x or type_of(x) end},
+  products = {"float32, bfloat16, int24 or int8", function(x) return x == "int24" and x or type_of(x) end},
   accumulate = {"auto, or a type of elements", function(x) return x == "auto" and x or type_of(x) end},
   flag = {"true or false", function(x)
     if x == true or x == false then return x end
@@ -115,8 +115,8 @@ local MEANINGS = {
   zero_point = {"integer", "the integer that stands for 0 in the result"},
   bits = {"count", "bits of a weight: 4 or 8"},
   scale_dtype = {"dtype", "type of the scales: float32, float16 or bfloat16"},
-  products = {"products", "what the first operand is multiplied as: float32, or int24 or int8, to which its groups \z
-                           are rounded"},
+  products = {"products", "what the first operand is multiplied as: float32, bfloat16, or int24 or int8, to which \z
+                           its groups are rounded"},
   constant = {"flag", "whether the second operand is a constant, which is packed ahead of all runs"},
   accumulate = {"accumulate", "type of the sums; auto: int32 for short integers, float32 for short floats, else dtype"},
 }

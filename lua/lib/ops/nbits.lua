@@ -13,7 +13,7 @@ local ops = {}
 
 local WHAT = "dense_nbits"
 local SCALES = {float32 = true, float16 = true, bfloat16 = true}
-local DIGITS = {float32 = 0, int24 = 3, int8 = 1} -- bytes of the integers that X is rounded to
+local DIGITS = {float32 = 0, bfloat16 = 0, int24 = 3, int8 = 1} -- bytes of the integers that X is rounded to
 local BASE = 256
 local LEAST = 2.0 ^ -119 -- of what 1 stands for
 local EXPONENT <const> = 0x7F800000 -- bits of a float32
@@ -44,7 +44,10 @@ local function checked(X, W, scale, given)
     if o.bias.type ~= "float32" then fail(WHAT, "bias is of %s; float32 is expected", o.bias.type) end
   end
   if not DIGITS[o.products] then
-    fail(WHAT, "products is %s; float32, int24 or int8 is expected", tostring(o.products))
+    fail(WHAT, "products is %s; float32, bfloat16, int24 or int8 is expected", tostring(o.products))
+  end
+  if o.products == "bfloat16" and X.type ~= "bfloat16" then
+    fail(WHAT, "X is of %s; products of bfloat16 are of rows of bfloat16", X.type)
   end
   return o
 end
@@ -172,21 +175,41 @@ local function group_of(sums, xs, way, zero, o)
   return function(i, r, j) return te.cast(sums[{i, r, j}] - zero(j, r, way.type) * xs[{i, r}], "float32") end
 end
 
--- Rows of X of (m, k) times weights of (n, groups, bytes) -> (m, n) of float32. products: float32, or int24 or int8,
--- for which each group of X is rounded to integers of 24 or of 8 bits: of 24, three products of bytes stand for one,
--- with an error as small as that of float32's sums.
-function ops.dense_nbits(X, W, scale, options)
-  local o = checked(X, W, scale, options)
+-- Products of bfloat16 by weights that are scaled, and rounded to bfloat16, first: tiles unpack them once for all rows.
+local function by_bfloats(X, W, scale, o)
+  local m, n, k, groups, each = X.shape[1], W.shape[1], X.shape[2], W.shape[2], 8 // o.bits
+  local zero, r = zeros_of(o, n, groups), te.reduce_axis(k, "k")
+  local D = te.compute({n, k}, function(j, l)
+    local g, within = te.floordiv(l, o.group), te.floormod(l, o.group)
+    local q = te.cast(part(W[{j, g, te.floordiv(within, each)}], o.bits, te.floormod(within, each), "int32"), "int32")
+    local real = te.cast(q - zero(j, g, "int32"), "float32") * te.cast(scale[{j, g}], "float32")
+    return te.cast(real, "bfloat16")
+  end, o.name .. "_weights", {"j", "k"})
+  return te.compute({m, n}, function(i, j)
+    return te.sum(te.cast(X[{i, r}], "float32") * te.cast(D[{j, r}], "float32"), r)
+  end, o.name, {"i", "j"})
+end
+
+-- Sums of groups, each with its scale.
+local function by_groups(X, W, scale, o)
   local m, n, groups = X.shape[1], W.shape[1], W.shape[2]
   local way = (DIGITS[o.products] > 0 and rounded or plain)(X, o)
   local sums, xs = sums_of(X, W, o, way)
   local r, zero = te.reduce_axis(groups, "r"), zeros_of(o, n, groups)
   local group = group_of(sums, xs, way, zero, o)
-  local Y = te.compute({m, n}, function(i, j)
+  return te.compute({m, n}, function(i, j)
     local sum = group(i, r, j) * te.cast(scale[{j, r}], "float32")
     if way.factor and way.digits == 1 then sum = sum * way.factor(i, r) end
     return te.sum(sum, r)
   end, o.name, {"i", "j"})
+end
+
+-- Rows of X of (m, k) times weights of (n, groups, bytes) -> (m, n) of float32. products: float32, or int24 or int8,
+-- for which each group of X is rounded to integers of 24 or of 8 bits: of 24, three products of bytes stand for one,
+-- with an error as small as that of float32's sums; or bfloat16, as which scaled weights are multiplied.
+function ops.dense_nbits(X, W, scale, options)
+  local o = checked(X, W, scale, options)
+  local Y = (o.products == "bfloat16" and by_bfloats or by_groups)(X, W, scale, o)
   return o.bias and ms.load "lua.lib.ops.elementwise".bias_add(Y, o.bias) or Y
 end
 

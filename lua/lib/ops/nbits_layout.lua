@@ -14,8 +14,9 @@ end
 local function check_group(group, k)
   local whole = group == k and group % 2 == 0
   if group < LEAST_GROUP or group & (group - 1) ~= 0 and not whole then
-    common.fail(WHAT, "group is %d; a power of 2 of at least %d is expected, or all %d elements of a row, "
-                .. "an even number", group, LEAST_GROUP, k)
+    common.fail(WHAT,
+                "group is %d; a power of 2 of at least %d is expected, or all %d elements of a row, an even number",
+                group, LEAST_GROUP, k)
   end
   if k % group ~= 0 then common.fail(WHAT, "group is %d, which does not divide the %d elements of a row", group, k) end
 end

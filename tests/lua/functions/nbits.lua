@@ -92,6 +92,36 @@ for _, products in ipairs {"float32", "int24", "int8"} do
   end
 end
 
+-- Rows of bfloat16 by weights that are scaled first: AMX's tiles read them as they unpack, without a copy of all.
+for _, zero in ipairs {false, true} do
+  local t = tensors_of {bits = 4, group = 16, x = "bfloat16", zero = zero, bias = true, products = "bfloat16"}
+  local func = te.func("nbits", t.list)
+  local arrays = ms.arrays_for(func, 3)
+  arrays[3] = ms.array({N, K // 16}, "float32", 0.5)
+  ms.interpret(func, table.unpack(arrays))
+  for i = 0, M - 1 do
+    for j = 0, N - 1 do
+      local want = arrays[#arrays - 1][{j}]
+      for k = 0, K - 1 do
+        local z = zero and integer(arrays[4], {j}, k // 16, 4) or 8
+        want = want + 0.5 * arrays[1][{i, k}] * (integer(arrays[2], {j, k // 16}, k % 16, 4) - z)
+      end
+      assert(math.abs(arrays[#arrays][{i, j}] - want) <= 1e-3, arrays[#arrays][{i, j}])
+    end
+  end
+  assert(ms.compare(ms.build(ms.auto_schedule(func):func()), function(...) ms.interpret(func, ...) end, 4) <= 1e-3)
+end
+do
+  local func = ops.func("dense_nbits", {32, 32, 64, dtype = "bfloat16", products = "bfloat16"})
+  local made = ms.auto_schedule(func, {target = "llvm -mcpu=sapphirerapids -num-cores=2"}):func()
+  local text = made:script()
+  assert(text:find("tdpbf16ps", 1, true) and not text:find("dense_nbits_weights = T.", 1, true), text)
+  local own, want = ms.arrays_for(func, 1), ms.arrays_for(func, 1)
+  ms.interpret(made, table.unpack(own))
+  ms.interpret(func, table.unpack(want))
+  assert(own[#own]:difference(want[#want]) <= 1e-3)
+end
+
 -- The largest sums: of elements that are as large as their group's largest, by the largest weights.
 for _, group in ipairs {256, 512} do
   local X, W, S = te.placeholder({1, 512}, "float32", "X"), te.placeholder({2, 512 // group, group}, "uint8", "W"),
@@ -155,7 +185,10 @@ named("dense_nbits: group is 24; a power of 2 of at least 16 is expected, or all
 named("dense_nbits: group is 8; a power of 2 of at least 16 is expected", {1, 8, 64, group = 8})
 named("dense_nbits: X is of int8; floats are expected", {1, 8, 64, dtype = "int8"})
 named("dense_nbits: scale is of int32; float32, float16 or bfloat16 is expected", {1, 8, 64, scale_dtype = "int32"})
-named("dense_nbits: products is float16; float32, int24 or int8 is expected", {1, 8, 64, products = "float16"})
+named("dense_nbits: X is of float32; products of bfloat16 are of rows of bfloat16",
+      {1, 8, 64, products = "bfloat16"})
+named("dense_nbits: products is float16; float32, bfloat16, int24 or int8 is expected",
+      {1, 8, 64, products = "float16"})
 local X, W, S = te.placeholder({2, 64}, "float32", "X"), te.placeholder({8, 2, 16}, "uint8", "W"),
   te.placeholder({8, 2}, "float32", "S")
 local function given(message, ...) refuses("ops.dense_nbits: " .. message, ops.dense_nbits, ...) end
