@@ -298,11 +298,13 @@ end
 
 -- A schedule whose block's reductions are divided as `split` says, a kernel of its own adding the parts; and the block
 -- that computes these, to be tiled. multiple: of how many iterations each part is; nil: of any number. any: where there
--- are no such parts, they are of any number. Gives nil where it is not worth it.
-function tiling.divide_sums(sch, block, split, multiple, any)
+-- are no such parts, they are of any number. fixed: there is one choice of how many, as for maps that hold the extents.
+-- Gives nil where it is not worth it.
+function tiling.divide_sums(sch, block, split, multiple, any, fixed)
   if not split then return nil end
   local place, choices = parts_of(sch, block, split, multiple or 1, any)
   if not place then return nil end
+  if fixed then choices = {choices[(#choices + 1) // 2]} end
   local s = sch:copy()
   local b = s:handle(block)
   local whole = select(place + 1, s:get_loops(b))

@@ -286,13 +286,17 @@ end
 
 local BOX_ALIGNMENT = 16 -- bytes between rows of what TMA copies
 
+-- Whether several iterations are summed over.
+local function sums_several(sch, block, classes)
+  local extents, several = sch:iter_extents(block), 0
+  for _, v in ipairs(classes.k) do several = several + (extents[v] > 1 and 1 or 0) end
+  return several > 1
+end
+
 -- Whether sums of a padded product end where no row of an input does: within one, as parts of a sum, or in the taps of
 -- a window.
 local function ends_within(sch, block, classes, p, sides, padding)
-  if sides.k % padding.k == 0 then return false end
-  local extents, several = sch:iter_extents(block), 0
-  for _, v in ipairs(classes.k) do several = several + (extents[v] > 1 and 1 or 0) end
-  return p.divided or several > 1
+  return sides.k % padding.k ~= 0 and (p.divided or sums_several(sch, block, classes))
 end
 
 -- The group and parameters for a padded product: vectors are no longer than what a condition holds for as a whole, and
@@ -358,7 +362,8 @@ end
 -- The schedule whose sums are divided, the parts computed by a group: straight to memory, where it can; nil: there is
 -- none, or no tiles of a part are what a GPU launches.
 local function with_divided(sch, block, group, p)
-  local other, partial = tiling.divide_sums(sch, block, p.split, group.multiples.k, p.pads)
+  local fixed = sums_several(sch, block, products.classify(sch, block))
+  local other, partial = tiling.divide_sums(sch, block, p.split, group.multiples.k, p.pads, fixed)
   local classes = other and products.classify(other, partial)
   if not classes then return nil end
   p = setmetatable({divided = true}, {__index = p})

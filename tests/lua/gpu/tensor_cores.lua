@@ -323,6 +323,23 @@ local function check_dots()
   check_dot(nil, sum_from(3))
 end
 
+-- Parts of the sums of a window are of one number, which the product's indices hold: no other draw is refused.
+local function check_divided_windows()
+  local shape = {1, 7, 7, 512, 512, 3, 1, 1, dtype = "float16", accumulate = "float32"}
+  local func, divided = ms.ops.func("conv2d", shape), 0
+  for _, s in ipairs(tune.open(func, ms.target(HOPPER), {}).sketches) do
+    local text = s.trace:text()
+    if text:find("rfactor", 1, true) and text:find("mma", 1, true) then
+      divided = divided + 1
+      for _, d in ipairs(s.trace:draws()) do
+        assert(d.kind ~= "SampleCategorical" or d.annotates or #d.attrs[1] == 1, "parts are drawn")
+      end
+    end
+  end
+  assert(divided > 0, "sums of few results are not divided")
+end
+
+check_divided_windows()
 check_guarded_fetch()
 check_room()
 check_dots()
