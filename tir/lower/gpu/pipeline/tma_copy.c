@@ -194,23 +194,23 @@ static bool find_coordinates(struct tma_statement *c, struct lower_tma_copy *out
   return true;
 }
 
-/* A box, or several, of the tensor as it is. */
-static bool find_boxes(struct tma_statement *c, struct lower_tma_copy *out) {
+/* A box of the tensor as it is, or, if they may be, several. */
+static bool find_boxes(struct tma_statement *c, struct lower_tma_copy *out, bool several) {
   int64_t row = out->extents[out->rank - 1] * (tir_type_bits(tir_buffer_at(c->ir, c->to)->type) / 8);
   if (row % TIR_BOX_ALIGNMENT) return tma_refuse(c, "its rows in memory do not begin at multiples of 16 bytes");
   if (find_sides(c, out) && find_coordinates(c, out)) return true;
   const char *why = c->why;
-  return tma_find_parts(c, out) || tma_refuse(c, why);
+  return (several && tma_find_parts(c, out)) || tma_refuse(c, why);
 }
 
 /* Tiled mode, of the tensor with fewer dimensions too; or else pixels. */
 static bool find_places(struct tma_statement *c, struct lower_tma_copy *out) {
-  if (find_boxes(c, out)) return true;
+  if (find_boxes(c, out, false)) return true;
   struct tma_statement as_it_is = *c;
   struct lower_tma_copy begun = *out;
-  if (tma_merge_dimensions(c, out) && find_boxes(c, out)) return true;
+  if (tma_merge_dimensions(c, out) && find_boxes(c, out, true)) return true;
   *c = as_it_is, *out = begun;
-  return tma_find_pixels(c, out) || tma_refuse(c, as_it_is.why);
+  return find_boxes(c, out, true) || tma_find_pixels(c, out) || tma_refuse(c, as_it_is.why);
 }
 
 /* ---- What is set to zero ---- */
@@ -219,7 +219,7 @@ tir_expr tma_margin(struct tir *ir, tir_expr condition) {
   struct tir_expr_node n = *tir_at(ir, condition);
   bool less = n.kind == TIR_LT || n.kind == TIR_LE, compares = less || n.kind == TIR_GT || n.kind == TIR_GE;
   if (!compares || !tir_is_index(ir, n.a) || !tir_is_index(ir, n.b)) return TIR_NONE;
-  tir_expr margin = less ? tir_sub(ir, n.b, n.a) : tir_sub(ir, n.a, n.b);
+  tir_expr margin = tir_simplify(ir, less ? tir_sub(ir, n.b, n.a) : tir_sub(ir, n.a, n.b));
   bool equal = n.kind == TIR_LE || n.kind == TIR_GE;
   return equal ? tir_add(ir, margin, tir_int(ir, tir_type_of(ir, margin), 1)) : margin;
 }
