@@ -194,7 +194,7 @@ static bool find_coordinates(struct tma_statement *c, struct lower_tma_copy *out
   return true;
 }
 
-/* A box of the tensor as it is, or, if they may be, several. */
+/* One copy in tiled mode of the tensor as it is, or, if they may be, several. */
 static bool find_boxes(struct tma_statement *c, struct lower_tma_copy *out, bool several) {
   int64_t row = out->extents[out->rank - 1] * (tir_type_bits(tir_buffer_at(c->ir, c->to)->type) / 8);
   if (row % TIR_BOX_ALIGNMENT) return tma_refuse(c, "its rows in memory do not begin at multiples of 16 bytes");
