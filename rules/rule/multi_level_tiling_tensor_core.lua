@@ -327,7 +327,7 @@ local function with_group(sch, block, group, classes, p, padding, straight)
   end
   local copies = products.to_product(sch, block, classes, {by_columns = by_columns})
   if padding and not products.pad(sch, block, classes, copies, sides, padding) then return nil end
-  if not padding then group = with_copies(sch, group, copies, by_columns) end
+  group = with_copies(sch, group, copies, by_columns)
   if packs then
     copies.packed = copies.b
     common.pack_ahead(sch, copies.b)

@@ -65,29 +65,6 @@ static bool is_in_other(const struct tir *ir, const void *context, tir_var v) {
   return tir_uses_var(ir, *(const tir_expr *)context, v);
 }
 
-/* By what the loops of what is limited are divided where they are terms of the index; 0: by nothing, or not alike. */
-static int64_t divisor_of(struct tir *ir, tir_expr e, tir_expr left) {
-  struct tir_linear whole = tir_linear_of(ir, left);
-  if (!whole.count) return 0;
-  struct tir_term first = tir_terms(ir, whole)[0];
-  struct tir_linear sum = tir_linear_of(ir, e);
-  for (uint32_t i = 0; i < sum.count; i++) {
-    struct tir_term term = tir_terms(ir, sum)[i];
-    if (term.atom != first.atom || term.coefficient < 1 || first.coefficient % term.coefficient) continue;
-    return first.coefficient / term.coefficient;
-  }
-  return 0;
-}
-
-/* The same where it is divided, and the quotient has become a sum: i * 6 + t // 64 of i * 384 + t. */
-static tir_expr guarded_quotient(struct tir *ir, tir_expr e, tir_expr left, tir_expr var) {
-  int64_t by = divisor_of(ir, e, left);
-  if (by < 2) return TIR_NONE;
-  tir_expr divisor = tir_int(ir, tir_type_of(ir, left), by);
-  tir_expr rest = tir_simplify(ir, tir_sub(ir, e, tir_floordiv(ir, left, divisor)));
-  return tir_any_var(ir, rest, is_in_other, &left) ? TIR_NONE : tir_add(ir, tir_floordiv(ir, var, divisor), rest);
-}
-
 /* The index whose terms that depend on what is limited are its quotient by some number, with the variable's in their
  * place; TIR_NONE: they are not. */
 static tir_expr as_quotient(struct tir *ir, tir_expr e, tir_expr left, tir_expr var) {
@@ -122,8 +99,6 @@ static tir_expr guarded(struct tir *ir, tir_expr e, tir_expr left, tir_expr var)
   if (tir_is_index(ir, e) && tir_type_of(ir, e) == tir_type_of(ir, left)) {
     tir_expr rest = tir_sub(ir, e, left);
     if (!tir_any_var(ir, rest, is_in_other, &left)) return tir_add(ir, var, rest);
-    tir_expr quotient = guarded_quotient(ir, e, left, var);
-    if (quotient) return quotient;
   }
   if (n.kind < TIR_ADD || n.kind > TIR_MAX) return e;
   tir_expr quotient = tir_is_index(ir, e) && n.kind == TIR_ADD ? as_quotient(ir, e, left, var) : TIR_NONE;

@@ -24,7 +24,7 @@ local PADDED = {
   {"float16", "float32", 50, 60, 72, AMPERE}, {"float16", "float16", 33, 40, 77, AMPERE},
   {"bfloat16", "float32", 40, 37, 60, AMPERE, true}, {"float32", "float32", 20, 50, 27, AMPERE},
   {"int8", "int32", 50, 36, 80, AMPERE}, {"float16", "float32", 100, 200, 136, HOPPER},
-  {"bfloat16", "float32", 190, 120, 88, HOPPER, true}, {"float16", "float32", 64, 128, 200, HOPPER},
+  {"bfloat16", "float32", 250, 120, 88, HOPPER, true}, {"float16", "float32", 64, 128, 200, HOPPER},
   {"float16", "float32", 70, 61, 99, HOPPER},
 }
 local CONVOLUTIONS = {
@@ -51,7 +51,7 @@ local function product(inputs, output, m, n, k, by_columns)
   end, "C")})
 end
 
-local all_produce -- whether the kernels that are drawn have all a producer warp group, and blocks in clusters
+local all_produce, all_cluster -- whether the kernels that are drawn have all a producer warp group; blocks in clusters
 local FEW, count = 6, draws -- candidates that are drawn of a function
 
 local function drawn(func, space, target)
@@ -64,11 +64,12 @@ ms.space(targets.changed(own, {
     local p = own.multi_level_tiling_tensor_core(target)
     for _, g in ipairs(p.groups) do
       g.blocks = g.blocks and {%d, 1, 0}
-      if g.producer and %s then g.boxes, g.producer, g.clusters = {1}, {1}, {2} end
+      if g.producer and %s then g.boxes, g.producer = {1}, {1} end
+      if g.producer and %s then g.clusters = {2} end
     end
     return p
   end,
-}))]], space, PERSISTENT, all_produce))
+}))]], space, PERSISTENT, all_produce, all_cluster))
   local opened = tune.open(func, ms.target(target), {files = {rules}})
   local pool = ms.pool(func, {jobs = 1, target = target, files = {rules}})
   local made, _, script_error = pool:replay(jobs_of(opened, count, seed), false)
@@ -363,6 +364,7 @@ local function check_products(list)
   for _, p in ipairs(list) do
     local inputs, output, m, n, k, target, by_columns = table.unpack(p)
     all_produce = inputs == "bfloat16"
+    all_cluster = all_produce
     check_all(product(inputs, output, m, n, k, by_columns), inputs, output, target)
   end
 end
@@ -381,14 +383,14 @@ for i = 1, math.max(1, draws // 10) do
   local least, most = table.unpack(target == AMPERE and {12, 60} or {40, 160})
   local function extent() return least + stream:below(most - least) end
   local m, n, k, by_columns = extent(), extent(), extent(), stream:below(2) == 1
-  all_produce = false
+  all_produce, all_cluster = false, false
   print(string.format("%d x %d x %d%s", m, n, k, by_columns and ", by columns" or ""))
   check_all(product(inputs, output, m, n, k, by_columns), inputs, output, target)
 end
 for _, c in ipairs(CONVOLUTIONS) do
   local inputs, output, shape, target = table.unpack(c)
   local arguments = table.move(shape, 1, #shape, 1, {dtype = inputs, accumulate = output})
-  all_produce = inputs == "float16"
+  all_produce, all_cluster = inputs == "float16", false
   check_all(ms.ops.func("conv2d", arguments), inputs, output, target)
 end
 count = draws
