@@ -307,7 +307,8 @@ void emit_cuda_ahead_lane(struct emit_c *e, int number, struct c_chunk c) {
   int lanes = tir_type_lanes(tir_type_of(e->ir, e->ahead[number].index)) * tir_type_lanes(type);
   struct c_type t = emit_c_stored(type, 1);
   bool found = find_wide(t, lanes, &w);
-  assert(found && c.width == 1 && !c.lane && c.first < lanes), (void)found;
+  assert(found && c.width == 1 && !c.lane && c.first < lanes);
+  (void)found;
   snprintf(name, sizeof name, "ms_ahead_%d", number);
   write_element(e, &w, name, c.first, t);
 }
