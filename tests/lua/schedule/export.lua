@@ -169,10 +169,10 @@ local function streams(rows, strips, sums)
   local _, count = read "streams.s":gsub("\tprefetcht0\t", "")
   return count
 end
-assert(streams(1, 64, true) > 0)
-assert(streams(2, 64, true) == 0, "read again")
-assert(streams(1, 8, true) == 0, "a small array")
-assert(streams(1, 64, false) == 0, "no sum")
+assert(streams(1, 256, true) > 0)
+assert(streams(2, 256, true) == 0, "read again")
+assert(streams(1, 100, true) == 0, "a small array")
+assert(streams(1, 256, false) == 0, "no sum")
 
 refuses("suffix", function() ms.schedule(sum "sum"):build():export(folder .. "/kernel.cc") end)
 os.execute("rm -r " .. folder)
