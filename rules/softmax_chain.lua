@@ -176,6 +176,15 @@ function chain.names_and(others, ...)
   return others
 end
 
+chain.PAIR = 2 -- factors of bfloat16 that are multiplied at once
+
+-- Dimensions as products of bfloat16 read them: pairs along one, of each element of the other.
+function chain.in_pairs(names, along, own)
+  local j = names[along]
+  return chain.names_and(nest.others(names, along, own), j .. " // " .. chain.PAIR, names[own],
+                         j .. " % " .. chain.PAIR)
+end
+
 -- The division at the end, with what follows it element by element, of sums that are transposed first; false: it cannot
 -- stand below the loop.
 function chain.schedule_normalizer(sch, name, sums, around, lanes)

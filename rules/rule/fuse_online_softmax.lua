@@ -15,13 +15,7 @@ local common, nest = msched.load "rules.common", msched.load "rules.register_loo
 local chain = msched.load "rules.softmax_chain"
 
 local SIDE = 4 -- columns that register tiles are made of
-local PAIR = 2 -- factors of bfloat16 that a lane takes at once
-
--- Dimensions as products of bfloat16 read them: pairs along one, of each element of the other.
-local function in_pairs(names, along, own)
-  local j = names[along]
-  return chain.names_and(nest.others(names, along, own), j .. " // " .. PAIR, names[own], j .. " % " .. PAIR)
-end
+local PAIR = chain.PAIR
 
 -- ---- Rows last -----------------------------------------------------------------------------------------------------
 
@@ -41,7 +35,7 @@ local function copy_rows(sch, scores, pairs)
   for _, read in ipairs(list) do
     local index, dimension, rank, depth = table.unpack(read)
     copies[#copies + 1] = nest.laid_out(sch, scores, index, rank, function(names)
-      if depth then return in_pairs(names, depth, dimension) end
+      if depth then return chain.in_pairs(names, depth, dimension) end
       return chain.names_and(nest.others(names, dimension), names[dimension])
     end)
   end
@@ -110,7 +104,7 @@ local function schedule_parts(sch, fused, name, counted, lanes, column_tile, pai
   if pairs then
     local read = chain.number_of_read(sch, product, sch:writes(weights)[1].buffer)
     local rank = #sch:reads(product)[read + 1].shape
-    local function order(names) return in_pairs(names, rank - 1, rank) end
+    local function order(names) return chain.in_pairs(names, rank - 1, rank) end
     nest.laid_out(sch, product, read, rank, order, false, {product})
   end
   for i = 1, #parts - 7 do
@@ -160,7 +154,7 @@ local function pair_values(sch, product)
   local along = nest.dimension_of(shape, sch:read_stride(product, index, c.along))
   local own = nest.dimension_of(shape, sch:read_stride(product, index, c.value))
   return along and own and along ~= own
-    and nest.laid_out(sch, product, index, #shape, function(names) return in_pairs(names, along, own) end)
+    and nest.laid_out(sch, product, index, #shape, function(names) return chain.in_pairs(names, along, own) end)
 end
 
 -- Some rows of the copy in parallel, before all else.

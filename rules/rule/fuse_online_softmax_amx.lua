@@ -11,7 +11,7 @@
 local common, nest = msched.load "rules.common", msched.load "rules.register_loops"
 local chain = msched.load "rules.softmax_chain"
 
-local SIDE, PAIR = 16, 2
+local SIDE, PAIR = 16, chain.PAIR
 local DEPTH = SIDE * PAIR -- of a product of two tiles
 local PRODUCT, ZERO = "amx_16x16x32_bf16_columns_first", "amx_zero_f32"
 local BFLOATS = 2 -- in what the target says of its tiles
@@ -38,10 +38,8 @@ end
 -- Copies of the values: in pairs of columns, then transposed, tile by tile, pairs together.
 local function transpose_values(sch, product, index, value, along)
   local column, own, rank = dimensions(sch, product, index, along, value)
-  local paired = nest.laid_out(sch, product, index, rank, function(names)
-    local j = names[column]
-    return chain.names_and(nest.others(names, column, own), j .. " // " .. PAIR, names[own], j .. " % " .. PAIR)
-  end)
+  local paired =
+    nest.laid_out(sch, product, index, rank, function(names) return chain.in_pairs(names, column, own) end)
   local read = chain.number_of_read(sch, product, sch:writes(paired)[1].buffer)
   local turned = nest.laid_out(sch, product, read, rank + 1, function(names)
     local j, d, p = names[rank - 1], names[rank], names[rank + 1]

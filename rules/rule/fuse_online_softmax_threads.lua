@@ -113,6 +113,21 @@ local function add_normalizer(sch, name, thread, p)
   sch:vectorize(vector)
 end
 
+-- What a thread does in an iteration of the loop over tiles of columns: its sums and products are in registers, and
+-- copies of what they read run ahead. names: of the scores, of the product, and of what carries it on.
+local function schedule_inside(s, c, names, parts, lanes, copies, tiles, p)
+  local scores, product, carry = table.unpack(names)
+  keep_in_registers(s, parts, {[scores] = true, [product] = true, [carry] = true})
+  multiply_scores(s, s:get_sblock(scores), c.depth, lanes)
+  multiply_values(s, s:get_sblock(product), s:get_sblock(carry), c.width, p)
+  for _, reduced in ipairs {c.maximum, c.sum} do
+    local part = s:get_sblock(reduced)
+    s:decompose_reduction(part, last {s:get_loops(part)})
+  end
+  for _, copy in ipairs(copies) do fetch(s, copy, p) end
+  if p.ahead then tiling.run_ahead(s, tiles, p.ahead) end
+end
+
 -- A schedule with this tile for each thread; nil: it is not to be had.
 local function fused(sch, product, tile, p)
   local s = sch:copy()
@@ -137,15 +152,7 @@ local function fused(sch, product, tile, p)
   local lanes = lanes_of(s, queries, p)
   s:storage_align(queries, 0, -2, 32, lanes)
   add_normalizer(s, name .. "_normalize", thread, p)
-  keep_in_registers(s, parts, {[scores] = true, [name] = true, [carry] = true})
-  multiply_scores(s, s:get_sblock(scores), c.depth, lanes)
-  multiply_values(s, s:get_sblock(name), s:get_sblock(carry), c.width, p)
-  for _, reduced in ipairs {c.maximum, c.sum} do
-    local part = s:get_sblock(reduced)
-    s:decompose_reduction(part, last {s:get_loops(part)})
-  end
-  for _, copy in ipairs {keys, values, queries} do fetch(s, copy, p) end
-  if p.ahead then tiling.run_ahead(s, columns, p.ahead) end
+  schedule_inside(s, c, {scores, name, carry}, parts, lanes, {keys, values, queries}, columns, p)
   chain.leave_alone(s)
   return s
 end
@@ -195,15 +202,7 @@ local function fused_in_parts(sch, product, columns, p)
   for _, n in ipairs(names) do
     s:reverse_compute_at(s:get_sblock(n .. "_parts"), thread, {preserve_unit_loops = true})
   end
-  keep_in_registers(s, parts, {[scores] = true, [name] = true, [carry] = true})
-  multiply_scores(s, s:get_sblock(scores), c.depth, lanes)
-  multiply_values(s, s:get_sblock(name), s:get_sblock(carry), c.width, p)
-  for _, reduced in ipairs {c.maximum, c.sum} do
-    local reduction = s:get_sblock(reduced)
-    s:decompose_reduction(reduction, last {s:get_loops(reduction)})
-  end
-  for _, copy in ipairs {keys, values, queries} do fetch(s, copy, p) end
-  if p.ahead then tiling.run_ahead(s, tiles, p.ahead) end
+  schedule_inside(s, c, {scores, name, carry}, parts, lanes, {keys, values, queries}, tiles, p)
   chain.join_parts(s, names, p.split.joining, p.split.lanes)
   chain.leave_alone(s)
   return s
