@@ -33,6 +33,16 @@ tir_symbol tir_free_block_name(struct tir *ir, tir_symbol name) {
   return found;
 }
 
+void tir_copy_dimension(struct tir *ir, struct tir_copy_stage *s, uint32_t d, tir_expr extent) {
+  assert(d < s->loop_count && d < s->iter_count && d < TIR_MOST_EDITED_RANK);
+  tir_type type = tir_type_of(ir, extent);
+  tir_expr zero = tir_int(ir, type, 0);
+  s->loops[d] = tir_new_var(ir, TIR_VAR_LOOP, tir_name_ordinal(ir, tir_symbol_of(ir, "i"), d), type, zero, extent);
+  tir_var v = tir_new_var(ir, TIR_VAR_ITER, tir_name_ordinal(ir, tir_symbol_of(ir, "v"), d), type, zero, extent);
+  s->iters[d] = (struct tir_iter){v, TIR_SPATIAL, tir_var_expr(ir, s->loops[d])};
+  s->from_at[d] = s->to_at[d] = tir_var_expr(ir, v);
+}
+
 tir_stmt tir_make_copy_stage(struct tir *ir, const struct tir_copy_stage *s, tir_block *out) {
   assert(s->loop_count <= TIR_MOST_STAGE && s->iter_count <= TIR_MOST_STAGE);
   tir_block block = tir_new_block(ir, s->name);

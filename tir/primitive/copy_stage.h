@@ -24,6 +24,8 @@ bool tir_check_copied_back(struct tir *ir, tir_block block, tir_buffer buffer, c
 /* The name, or, where a block has it, that with the least number behind it that none has: of blocks that are named by
  * buffers, so that each is found by its name. */
 tir_symbol tir_free_block_name(struct tir *ir, tir_symbol name);
+/* A loop and an iteration of the stage over dimension `d`, so many elements, each from its place to the same place. */
+void tir_copy_dimension(struct tir *ir, struct tir_copy_stage *stage, uint32_t d, tir_expr extent);
 /* The stage, detached: its outermost statement. Places of `from` that may leave it are guarded: what the block reads
  * under a condition is `outside` where the condition does not hold. */
 tir_stmt tir_make_copy_stage(struct tir *ir, const struct tir_copy_stage *stage, tir_block *block);

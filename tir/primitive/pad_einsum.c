@@ -464,15 +464,8 @@ static tir_stmt make_copy(struct tir *ir, const struct padded *p, tir_buffer mad
   s.outside = p->outside;
   s.from = p->write ? made : p->buffer;
   s.to = p->write ? p->buffer : made;
-  for (uint32_t d = 0; d < n.rank; d++) {
-    tir_expr extent = p->write ? ir->operands.at[n.shape + d] : p->shape[d];
-    tir_type type = tir_type_of(ir, extent);
-    tir_expr zero = tir_int(ir, type, 0);
-    s.loops[d] = tir_new_var(ir, TIR_VAR_LOOP, tir_name_ordinal(ir, tir_symbol_of(ir, "i"), d), type, zero, extent);
-    tir_var v = tir_new_var(ir, TIR_VAR_ITER, tir_name_ordinal(ir, tir_symbol_of(ir, "v"), d), type, zero, extent);
-    s.iters[d] = (struct tir_iter){v, TIR_SPATIAL, tir_var_expr(ir, s.loops[d])};
-    s.from_at[d] = s.to_at[d] = tir_var_expr(ir, v);
-  }
+  for (uint32_t d = 0; d < n.rank; d++)
+    tir_copy_dimension(ir, &s, d, p->write ? ir->operands.at[n.shape + d] : p->shape[d]);
   tir_block block;
   return tir_make_copy_stage(ir, &s, &block); /* what is read beyond the buffer is zero */
 }
