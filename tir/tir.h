@@ -18,6 +18,7 @@
 #define MSCHED_TIR_H
 
 #include <assert.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -534,6 +535,11 @@ static inline bool tir_is_const(const struct tir *ir, tir_expr e, int64_t value)
 static inline bool tir_is_number(const struct tir *ir, tir_expr e, int value) { /* an integer's or a float's constant */
   const struct tir_expr_node *n = tir_at(ir, e);
   return (n->kind == TIR_INT_IMM && n->imm == value) || (n->kind == TIR_FLOAT_IMM && n->real == value);
+}
+/* Whether all its bits are zero: a constant of 0, no negative float. */
+static inline bool tir_is_zero_bits(const struct tir *ir, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  return (n->kind == TIR_INT_IMM && n->imm == 0) || (n->kind == TIR_FLOAT_IMM && n->real == 0 && !signbit(n->real));
 }
 static inline tir_expr tir_without_casts(const struct tir *ir, tir_expr e) { /* what it was before it was converted */
   while (tir_at(ir, e)->kind == TIR_CAST) e = tir_at(ir, e)->a;

@@ -8,8 +8,6 @@
 #include "tir/analysis/analysis.h"
 #include "tir/analysis/loads.h"
 
-#include <math.h>
-
 struct copy {
   const struct tir *ir;
   tir_expr row, column; /* the iterations of the rows and of the columns */
@@ -18,17 +16,12 @@ struct copy {
   tir_expr index[TIR_BOX_MOST_RANK];
 };
 
-static bool is_zero(const struct tir *ir, tir_expr e) {
-  const struct tir_expr_node *n = tir_at(ir, e);
-  return (n->kind == TIR_INT_IMM && n->imm == 0) || (n->kind == TIR_FLOAT_IMM && n->real == 0 && !signbit(n->real));
-}
-
 /* What is loaded where zeros are not stored instead. */
 static tir_expr loaded_by(const struct tir *ir, tir_expr e) {
   struct tir_expr_node n = *tir_at(ir, e);
   while (tir_is_choice(ir, &n)) {
     const tir_expr *args = tir_operands(ir, n.operands);
-    if (!is_zero(ir, args[2])) return TIR_NONE;
+    if (!tir_is_zero_bits(ir, args[2])) return TIR_NONE;
     n = *tir_at(ir, e = args[1]);
   }
   return n.kind == TIR_LOAD && !n.a ? e : TIR_NONE;

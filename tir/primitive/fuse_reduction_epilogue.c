@@ -147,14 +147,9 @@ static bool loads_the_result(struct tir *ir, tir_block reduction, tir_block epil
   return true;
 }
 
-static bool is_zero(const struct tir *ir, tir_expr e) {
-  const struct tir_expr_node *n = tir_at(ir, e);
-  return n->kind == TIR_FLOAT_IMM ? n->real == 0 : tir_is_const(ir, e, 0);
-}
-
 static tir_expr add(struct tir *ir, tir_expr a, tir_expr b) {
-  if (is_zero(ir, a)) return b;
-  return is_zero(ir, b) ? a : tir_make(ir, TIR_ADD, a, b);
+  if (tir_is_number(ir, a, 0)) return b;
+  return tir_is_number(ir, b, 0) ? a : tir_make(ir, TIR_ADD, a, b);
 }
 
 /* The value of sums around the load, with `start` in its place; TIR_NONE: the load is under something else. */

@@ -14,8 +14,7 @@ bool lower_is_async(const struct tir *ir, tir_stmt s) {
 /* Positive zero, or such in all lanes. */
 static bool is_zero(const struct tir *ir, tir_expr e) {
   const struct tir_expr_node *n = tir_at(ir, e);
-  if (n->kind == TIR_BROADCAST) return is_zero(ir, n->a);
-  return (n->kind == TIR_INT_IMM && n->imm == 0) || (n->kind == TIR_FLOAT_IMM && n->real == 0 && !signbit(n->real));
+  return tir_is_zero_bits(ir, n->kind == TIR_BROADCAST ? n->a : e);
 }
 
 const struct tir_expr_node *tir_copied_load(const struct tir *ir, tir_expr value, tir_expr *condition) {

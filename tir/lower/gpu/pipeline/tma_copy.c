@@ -15,7 +15,6 @@
 #include "tir/arith/linear.h"
 #include "tir/lower/gpu/footprint.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,11 +73,6 @@ static bool walk_up(struct tma_statement *c) {
   return true;
 }
 
-static bool is_zero(const struct tir *ir, tir_expr e) {
-  const struct tir_expr_node *n = tir_at(ir, e);
-  return (n->kind == TIR_INT_IMM && n->imm == 0) || (n->kind == TIR_FLOAT_IMM && n->real == 0 && !signbit(n->real));
-}
-
 static bool read_value(struct tma_statement *c) {
   struct tir *ir = c->ir;
   struct tir_stmt_node n = *tir_stmt_at(ir, c->store);
@@ -86,7 +80,7 @@ static bool read_value(struct tma_statement *c) {
   while (tir_is_choice(ir, &v)) {
     const tir_expr *args = tir_operands(ir, v.operands);
     tir_expr condition = args[0], chosen = args[1];
-    if (!is_zero(ir, args[2])) return tma_refuse(c, "what it does not load is not zero");
+    if (!tir_is_zero_bits(ir, args[2])) return tma_refuse(c, "what it does not load is not zero");
     if (!add_conditions(c, condition)) return false;
     v = *tir_at(ir, chosen);
   }
