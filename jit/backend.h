@@ -77,7 +77,9 @@ struct jit_exported {
   tir_func f;
   const char *name;
   const struct jit_beside *beside; /* NULL, or what packs them */
-  const struct tir_packing *cut;   /* count 0: nothing is packed */
+  const struct jit_beside
+      *plain;                    /* NULL, or the same without what a system may refuse: it runs where that is refused */
+  const struct tir_packing *cut; /* count 0: nothing is packed */
   const struct jit_target *target; /* narrowed to the form */
   const struct jit_options *options;
 };
@@ -107,6 +109,8 @@ struct jit_backend {
   const char *const *forms; /* suffixes of files that `export` writes; the last is NULL */
   /* NULL, or: takes from a target what a form has no words for, before functions are lowered for it. */
   void (*narrow)(struct jit_target *target, const char *form);
+  /* NULL, or: takes away what the function uses, and a system may refuse to a process; false: there is nothing. */
+  bool (*withhold)(const struct tir *lowered, tir_func f, struct jit_target *target);
   bool (*export)(const struct jit_exported *x, const char *form, const char *path, ms_error *err);
 
   /* Devices and kernels. */
@@ -165,6 +169,10 @@ bool jit_split(const struct tir *ir, tir_func f, const struct jit_target *target
 struct tir *jit_lowered_parts(const struct tir *ir, tir_func f, const struct tir_packing *cut,
                               const struct jit_target *target, const struct jit_options *options,
                               struct jit_clock *clock, struct jit_notes *notes, struct tir **pack, ms_error *err);
+
+/* The first of them alone. */
+struct tir *jit_lowered_kernel(const struct tir *ir, tir_func f, const struct tir_packing *cut,
+                               const struct jit_target *target, const struct jit_options *options, ms_error *err);
 
 /* The rows. */
 extern const struct jit_backend llvm_backend, cuda_backend;

@@ -104,6 +104,11 @@ static struct tir *lowered_pack(const struct tir_packing *cut, tir_func f, const
   return lowered;
 }
 
+struct tir *jit_lowered_kernel(const struct tir *ir, tir_func f, const struct tir_packing *cut,
+                               const struct jit_target *target, const struct jit_options *options, ms_error *err) {
+  return lower_copy(cut->count ? cut->kernel : ir, f, target, options, NULL, NULL, err);
+}
+
 struct tir *jit_lowered_parts(const struct tir *ir, tir_func f, const struct tir_packing *cut,
                               const struct jit_target *target, const struct jit_options *options,
                               struct jit_clock *clock, struct jit_notes *notes, struct tir **pack, ms_error *err) {

@@ -65,6 +65,15 @@ static bool check_form(const char *suffix, const struct jit_target *target, cons
   return ms_fail(err, MS_INVALID_ARGUMENT, "%s: the suffix says the form: %s", path, known);
 }
 
+/* The kernel without what a system may refuse it. true, and *out NULL: it uses nothing of that. */
+static bool lower_plain(const struct jit_exported *x, struct tir **out, ms_error *err) {
+  const struct jit_backend *backend = jit_backend_of(x->target);
+  struct jit_target less = *x->target;
+  *out = NULL;
+  if (!backend->withhold || !backend->withhold(x->lowered, x->f, &less)) return true;
+  return (*out = jit_lowered_kernel(x->ir, x->f, x->cut, &less, x->options, err)) != NULL;
+}
+
 bool jit_export(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
                 const char *path, ms_error *err) {
   assert(tir_is_func(ir, f) && target && path);
@@ -77,14 +86,19 @@ bool jit_export(const struct tir *ir, tir_func f, const struct jit_target *targe
   struct tir_packing cut;
   if (jit_backend_of(target)->narrow) jit_backend_of(target)->narrow(&narrow, suffix);
   if (!jit_split(ir, f, target, &cut, err)) return false;
-  char pack_name[JIT_PACK_NAME];
-  struct tir *pack, *lowered = jit_lowered_parts(ir, f, &cut, &narrow, &own, NULL, NULL, &pack, err);
+  char pack_name[JIT_PACK_NAME], plain_name[JIT_EXPORTED_NAME + 8];
+  struct tir *pack, *plain = NULL, *lowered = jit_lowered_parts(ir, f, &cut, &narrow, &own, NULL, NULL, &pack, err);
   jit_pack_name(name, pack_name);
   const struct jit_beside beside = {pack, f, pack_name};
-  const struct jit_exported x = {ir, lowered, f, name, pack ? &beside : NULL, &cut, &narrow, &own};
-  bool ok = lowered && jit_backend_of(target)->export(&x, suffix, path, err);
+  struct jit_exported x = {ir, lowered, f, name, pack ? &beside : NULL, NULL, &cut, &narrow, &own};
+  bool ok = lowered && lower_plain(&x, &plain, err);
+  snprintf(plain_name, sizeof plain_name, "%s.plain", name);
+  const struct jit_beside without = {plain, f, plain_name};
+  x.plain = plain ? &without : NULL;
+  ok = ok && jit_backend_of(target)->export(&x, suffix, path, err);
   if (lowered) tir_free(lowered);
   if (pack) tir_free(pack);
+  if (plain) tir_free(plain);
   tir_packing_free(&cut);
   return ok;
 }

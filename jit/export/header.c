@@ -172,9 +172,9 @@ char *header_of_function(const struct tir *ir, tir_func f, const char *name, con
   fprintf(out,
           " * Buffers do not overlap; each is aligned to its elements. workspace: %s_WORKSPACE bytes aligned to 64, or "
           "NULL\n"
-          " * when that is 0. Returns 0; 1 when an assertion of the function failed; 2 when there are no AMX tiles. "
-          "Link with "
-          "-lgomp -lm.\n * It does not look at the CPU, which has all that the target has. */\n",
+          " * when that is 0. Returns 0; 1 when an assertion of the function failed. Link with -lgomp -lm.\n"
+          " * It does not look at the CPU, which has all that the target has; where the system refuses AMX's tiles, it "
+          "does\n * without them. */\n",
           name);
   header_declare(&h, name);
   fprintf(out, "#define %s_WORKSPACE %lluu\n\n", name, (unsigned long long)workspace);

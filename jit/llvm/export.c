@@ -48,7 +48,7 @@ static bool write_form(const struct jit_exported *x, const char *form, const cha
   if (!machine) return false;
   LLVMContextRef context = LLVMContextCreate();
   LLVMModuleRef module =
-      jit_module(context, x->lowered, x->f, x->name, x->beside, machine, x->target, x->options, NULL, err);
+      jit_module(context, x->lowered, x->f, x->name, x->beside, x->plain, machine, x->target, x->options, NULL, err);
   bool ok = module != NULL;
   if (ok && !strcmp(form, ".ll")) {
     char *text = LLVMPrintModuleToString(module);
@@ -158,6 +158,8 @@ static bool write_header(const struct jit_exported *x, const char *path, ms_erro
   free(code.object);
   llvm_text(x->target, target, sizeof target);
   uint64_t workspace = tir_workspace_of(x->lowered, x->f).bytes;
+  uint64_t plain = x->plain ? tir_workspace_of(x->plain->lowered, x->plain->f).bytes : 0;
+  if (plain > workspace) workspace = plain;
   uint64_t pack_workspace = x->beside ? tir_workspace_of(x->beside->lowered, x->beside->f).bytes : 0;
   char *text = header_of_function(x->ir, x->f, x->name, target, workspace, x->cut, pack_workspace);
   bool ok = text && jit_write_file(path, text, strlen(text), err);
@@ -175,6 +177,15 @@ void llvm_narrow(struct jit_target *target, const char *form) {
     target->avx512_vnni = target->amx_int8 = target->amx_bf16 = target->amx_fp16 = false;
     target->dots = 0;
   }
+}
+
+bool llvm_withhold(const struct tir *lowered, tir_func f, struct jit_target *target) {
+  bool uses = false;
+  tir_stmt top = lowered->funcs.at[f].body;
+  for (tir_stmt s = top; s && !uses; s = tir_next(lowered, s, top))
+    uses = tir_is_tile_product(tir_instruction_of(lowered, s));
+  if (uses) target->amx_int8 = target->amx_bf16 = target->amx_fp16 = false;
+  return uses;
 }
 
 bool llvm_export(const struct jit_exported *x, const char *form, const char *path, ms_error *err) {

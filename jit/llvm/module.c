@@ -54,16 +54,19 @@ static uint32_t count_loops(const struct tir *lowered, tir_func f) {
 }
 
 LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_func f, const char *name,
-                         const struct jit_beside *beside, LLVMTargetMachineRef machine, const struct jit_target *target,
-                         const struct jit_options *options, struct jit_clock *clock, ms_error *err) {
+                         const struct jit_beside *beside, const struct jit_beside *plain, LLVMTargetMachineRef machine,
+                         const struct jit_target *target, const struct jit_options *options, struct jit_clock *clock,
+                         ms_error *err) {
   assert(tir_is_func(lowered, f) && machine);
   LLVMModuleRef module = LLVMModuleCreateWithNameInContext("msched", context);
   LLVMSetTarget(module, target->triple);
   LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
   LLVMSetModuleDataLayout(module, layout);
   LLVMDisposeTargetData(layout);
-  bool ok = jit_emit(module, lowered, f, name, target, options, err) &&
-            (!beside || jit_emit(module, beside->lowered, beside->f, beside->name, target, options, err));
+  bool ok = !plain || jit_emit(module, plain->lowered, plain->f, plain->name, NULL, target, options, err);
+  if (ok && plain) LLVMSetLinkage(LLVMGetNamedFunction(module, plain->name), LLVMInternalLinkage);
+  ok = ok && jit_emit(module, lowered, f, name, plain ? plain->name : NULL, target, options, err) &&
+       (!beside || jit_emit(module, beside->lowered, beside->f, beside->name, NULL, target, options, err));
   jit_clock_pass(clock, "emit");
   char *message = NULL;
   if (ok && LLVMVerifyModule(module, LLVMReturnStatusAction, &message)) {
@@ -77,7 +80,8 @@ LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_
     fputs(text, options->dump);
     LLVMDisposeMessage(text);
   }
-  ok = ok && jit_optimize(module, machine, count_loops(lowered, f), clock, err);
+  uint32_t loops = count_loops(lowered, f) + (plain ? count_loops(plain->lowered, plain->f) : 0);
+  ok = ok && jit_optimize(module, machine, loops, clock, err);
   if (ok) {
     jit_widen_short_floats(module, target, !(options && options->no_fast_math));
     jit_use_range(module, target);
@@ -112,7 +116,8 @@ bool llvm_compile(const struct tir *lowered, tir_func f, const struct jit_beside
   LLVMTargetMachineRef machine = jit_target_machine(target, err);
   if (!machine) return false;
   LLVMContextRef context = LLVMContextCreate();
-  LLVMModuleRef module = jit_module(context, lowered, f, code->name, beside, machine, target, options, clock, err);
+  LLVMModuleRef module =
+      jit_module(context, lowered, f, code->name, beside, NULL, machine, target, options, clock, err);
   if (module) {
     dump_module(module, machine, options);
     char *message = NULL;

@@ -69,6 +69,7 @@ struct emit {
   LLVMValueRef *shared;   /* by number of what is outlined: a nest's function, or what threads start at; or NULL */
   uint32_t shared_count;
   bool uses_tiles;          /* AMX's */
+  LLVMValueRef plain;       /* the entry that does without them, or NULL */
   struct emit_tiles *tiles; /* of the loop being written, where it holds accumulators; else NULL */
   int aligned;              /* the store at hand is nontemporal, at a multiple of so many bytes; or 0 */
   bool streams;             /* the function being written has nontemporal stores: it ends with a fence */
@@ -76,9 +77,10 @@ struct emit {
   bool failed;
 };
 
-/* Emits function f of a module as jit_entry `name` into `module`. */
-bool jit_emit(LLVMModuleRef module, const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
-              const struct jit_options *options, ms_error *err);
+/* Emits function f of a module as jit_entry `name` into `module`. plain: NULL, or a jit_entry of the module that is
+ * called instead where the system refuses AMX's tiles. */
+bool jit_emit(LLVMModuleRef module, const struct tir *ir, tir_func f, const char *name, const char *plain,
+              const struct jit_target *target, const struct jit_options *options, ms_error *err);
 
 /* emit_build.c */
 LLVMValueRef emit_refusal(struct emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -273,12 +273,16 @@ static LLVMValueRef scalar_argument(struct emit *e, LLVMValueRef at, tir_type ty
   return tir_type_is_int(type) ? emit_cast(e, value, type, TIR_T_I64) : value;
 }
 
+/* Where the system refuses tiles, the entry does without them, or says so. */
 static void return_without_tiles(struct emit *e, LLVMValueRef entry) {
   LLVMBasicBlockRef without = LLVMAppendBasicBlockInContext(e->context, entry, "without");
   LLVMBasicBlockRef with = LLVMAppendBasicBlockInContext(e->context, entry, "with");
   LLVMBuildCondBr(e->builder, emit_tile_permission(e, entry), without, with);
   LLVMPositionBuilderAtEnd(e->builder, without);
-  LLVMBuildRet(e->builder, LLVMConstInt(LLVMInt32TypeInContext(e->context), JIT_STATUS_NO_TILES, false));
+  LLVMValueRef args[] = {LLVMGetParam(entry, 0), LLVMGetParam(entry, 1)};
+  LLVMBuildRet(e->builder, e->plain
+                               ? LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(e->plain), e->plain, args, 2, "")
+                               : LLVMConstInt(LLVMInt32TypeInContext(e->context), JIT_STATUS_NO_TILES, false));
   LLVMPositionBuilderAtEnd(e->builder, with);
 }
 
@@ -306,14 +310,15 @@ static void write_entry(struct emit *e, const char *name, LLVMValueRef inner) {
   LLVMBuildRet(e->builder, LLVMBuildLoad2(e->builder, i32, status, ""));
 }
 
-bool jit_emit(LLVMModuleRef module, const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
-              const struct jit_options *options, ms_error *err) {
+bool jit_emit(LLVMModuleRef module, const struct tir *ir, tir_func f, const char *name, const char *plain,
+              const struct jit_target *target, const struct jit_options *options, ms_error *err) {
   assert(tir_is_func(ir, f) && name && target);
   struct emit e = {.ir = ir,
                    .func = f,
                    .target = target,
                    .fast_math = !(options && options->no_fast_math),
                    .module = module,
+                   .plain = plain ? LLVMGetNamedFunction(module, plain) : NULL,
                    .err = err};
   e.context = LLVMGetModuleContext(module);
   e.builder = LLVMCreateBuilderInContext(e.context);

@@ -38,9 +38,9 @@ struct @NAME@ *@NAME@_open(const char *constants, const char **why);
 void @NAME@_close(struct @NAME@ *net);
 
 /* Runs it: inputs and outputs in the order above. workspace: @NAME@_WORKSPACE bytes aligned to 64, of this call alone; NULL: it is
- * allocated for the call. 0: done; 1: an assertion failed; 2: the machine has no AMX tiles; 3: an index or an element of
- * four bits is out of its range, or a coordinate not finite; 4: no memory; 5: the network, a pointer to values or one of
- * them is NULL, or the workspace is not aligned. */
+ * allocated for the call. 0: done; 1: an assertion failed; 3: an index or an element of four bits is out of its range, or
+ * a coordinate not finite; 4: no memory; 5: the network, a pointer to values or one of them is NULL, or the workspace is
+ * not aligned. */
 int @NAME@_run(const struct @NAME@ *net, const void *const *inputs, void *const *outputs, void *workspace);
 ]])
 

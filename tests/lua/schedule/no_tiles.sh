@@ -1,17 +1,12 @@
 #!/bin/sh
 # A kernel that multiplies AMX's tiles where the system refuses them, as the library that is preloaded says for it: its
-# entry returns 2 and has touched nothing, in the process, in a child, in a thread made later, and when it is asked
-# again. A record that is checked there, on a machine that has them, stays as it was. usage: no_tiles.sh MSCHED
+# entry computes the same without them, in the process, in a child, in a thread made later, and when it is called again.
+# A record that is checked there, on a machine that has them, stays as it was. usage: no_tiles.sh MSCHED
 set -eu
 msched=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "no_tiles.sh: $*" >&2; exit 1; }
-rapids="llvm -mcpu=sapphirerapids -num-cores=2"
-"$msched" tune ops:matmul --no-tune --target "$rapids" --db "$work/store.db" -- 64 64 256 dtype=int8 >/dev/null
-"$msched" export best --force -o "$work/kernel.so" --db "$work/store.db" >/dev/null
-"$msched" export best --force -o "$work/kernel.s" --db "$work/store.db" >/dev/null
-grep -q tdpbssd "$work/kernel.s" || fail "the kernel multiplies no tiles"
 cat >"$work/refuse.c" <<'C'
 #include <errno.h>
 #include <stdio.h>
@@ -24,41 +19,77 @@ long syscall(long number, long a, long b, long c, long d, long e, long f) {
   return result < 0 ? (errno = (int)-result, -1) : result;
 }
 C
+# Whole numbers of one digit: sums of floats are exact too.
 cat >"$work/use.c" <<'C'
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "kernel.h"
+enum { M = 64, N = 64, K = 256 };
 static int (*kernel)(void **, void *);
-static char a[64 * 256], b[256 * 64], workspace[1 << 20] __attribute__((aligned(64)));
-static int c[64 * 64];
+static int8_t a[M * K], b[K * N];
+static uint16_t a_short[M * K], b_short[K * N];
+static char workspace[WORKSPACE + 64] __attribute__((aligned(64)));
+static int short_floats;
+static uint16_t bfloat(int whole) {
+  float real = (float)whole;
+  uint32_t bits;
+  memcpy(&bits, &real, 4);
+  return (uint16_t)(bits >> 16);
+}
 static int ask(void) {
-  void *args[] = {a, b, c};
-  memset(c, 7, sizeof c);
+  static int32_t sums[M * N];
+  void *args[] = {short_floats ? (void *)a_short : a, short_floats ? (void *)b_short : b, sums};
+  memset(sums, 7, sizeof sums);
+  memset(workspace + WORKSPACE, 9, 64);
   int status = kernel(args, workspace);
-  for (unsigned i = 0; i < sizeof c; i++) if (((char *)c)[i] != 7) return -1;
+  for (int i = 0; i < M; i++)
+    for (int j = 0; j < N; j++) {
+      int want = 0;
+      float real;
+      for (int k = 0; k < K; k++) want += a[i * K + k] * b[k * N + j];
+      memcpy(&real, &sums[i * N + j], 4);
+      if (short_floats ? real != (float)want : sums[i * N + j] != want) return 3;
+    }
+  for (int i = 0; i < 64; i++)
+    if (workspace[WORKSPACE + i] != 9) return 4;
   fflush(stdout);
   return status;
 }
 static void *later(void *result) { return *(int *)result = ask(), NULL; }
 int main(int argc, char **argv) {
-  void *library = argc == 3 ? dlopen(argv[1], RTLD_NOW) : NULL;
+  void *library = argc == 4 ? dlopen(argv[1], RTLD_NOW) : NULL;
   if (!library || !(kernel = (int (*)(void **, void *))dlsym(library, argv[2]))) return puts(dlerror()), 1;
-  int first = ask(), again = ask(), own = 0, child = 0;
-  pthread_t thread;
-  pthread_create(&thread, NULL, later, &own), pthread_join(thread, NULL);
-  pid_t pid = fork();
+  short_floats = !strcmp(argv[3], "bfloat16");
+  for (int i = 0; i < M * K; i++) a_short[i] = bfloat(a[i] = (int8_t)(i * 7 % 19 - 9));
+  for (int i = 0; i < K * N; i++) b_short[i] = bfloat(b[i] = (int8_t)(i * 5 % 17 - 8));
+  int own = 1, child = 1;
+  pid_t pid = fork(); /* first: a child of a process whose threads have run waits for them */
   if (!pid) _exit(ask());
   waitpid(pid, &child, 0);
-  return first == 2 && again == 2 && own == 2 && WIFEXITED(child) && WEXITSTATUS(child) == 2 ? 0 : 2;
+  int first = ask(), again = ask();
+  pthread_t thread;
+  pthread_create(&thread, NULL, later, &own), pthread_join(thread, NULL);
+  return first || again || own || child ? 2 : 0;
 }
 C
 "${CC:-cc}" -shared -fPIC -O1 -o "$work/refuse.so" "$work/refuse.c"
-"${CC:-cc}" -O1 -o "$work/use" "$work/use.c" -ldl -lpthread
-LD_PRELOAD=$work/refuse.so "$work/use" "$work/kernel.so" matmul_64x64x256_int8 >"$work/said" || fail "another status: $? $(cat "$work/said")"
-[ "$(grep -c refused "$work/said")" = 4 ] || fail "it was asked $(grep -c refused "$work/said") times"
+lake="llvm -mcpu=x86-64-v3 -mattr=+amx-int8,+amx-bf16 -num-cores=2"
+for type in int8 bfloat16; do
+  name=matmul_64x64x256_$type sums=
+  [ $type = int8 ] || name=${name}_accumulatefloat32 sums=accumulate=float32
+  "$msched" tune ops:matmul --no-tune --target "$lake" --db "$work/store.db" -- 64 64 256 dtype=$type $sums >/dev/null
+  for form in so s h; do "$msched" export $name --force -o "$work/kernel.$form" --db "$work/store.db" >/dev/null; done
+  grep -q 'tdpb[sf]' "$work/kernel.s" || fail "the kernel of $type multiplies no tiles"
+  grep -q avx2 /proc/cpuinfo || continue
+  "${CC:-cc}" -O1 -DWORKSPACE=${name}_WORKSPACE -I "$work" -o "$work/use" "$work/use.c" -ldl -lpthread
+  LD_PRELOAD=$work/refuse.so "$work/use" "$work/kernel.so" $name $type >"$work/said" || fail "$type: status $?: $(cat "$work/said")"
+  [ "$(grep -c refused "$work/said")" = 4 ] || fail "$type: it was asked $(grep -c refused "$work/said") times"
+done
 
 # Where the machine has them, `native` does not name them in a process that is refused them.
 late="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" # a sanitized program has its library behind this one

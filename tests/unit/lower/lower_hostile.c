@@ -88,7 +88,7 @@ static void emit(struct judged *j, const struct tir *ir, const struct tir *lower
   free(text);
   LLVMContextRef context = LLVMContextCreate();
   LLVMModuleRef module = LLVMModuleCreateWithNameInContext("hostile", context);
-  if (!jit_emit(module, lowered, f, "kernel", &j->target, NULL, &err))
+  if (!jit_emit(module, lowered, f, "kernel", NULL, &j->target, NULL, &err))
     check_refusal(j, ir, &err);
   else if (LLVMVerifyModule(module, LLVMReturnStatusAction, &message))
     stop(ir, "LLVM's verifier", message);
