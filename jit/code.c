@@ -50,6 +50,9 @@ size_t jit_code_workspace(const struct jit_code *code) { return code->workspace.
 
 bool jit_passed(int32_t status, ms_error *err) {
   if (status == JIT_STATUS_NO_TILES)
-    return ms_fail(err, MS_NO_TILES, "the system refuses this process AMX's tiles (arch_prctl ARCH_REQ_XCOMP_PERM)");
+    return ms_fail(
+        err, MS_NO_TILES,
+        "the system refuses this process AMX's tiles (arch_prctl ARCH_REQ_XCOMP_PERM), or SME's vectors have "
+        "not 512 bits");
   return !status || ms_fail(err, MS_ASSERTION, "an assertion of the function failed (status %d)", (int)status);
 }

@@ -42,8 +42,10 @@ struct jit_target {
   int vector_bits;     /* widest vector registers that code uses: 128, 256, 512 */
   int vector_registers;
   int l1_bytes, l2_bytes, l3_bytes; /* data cache a core, a core, shared: this machine's, whatever the target */
-  bool avx512_vnni, amx_int8, amx_bf16, amx_fp16;
-  unsigned dots; /* as tir_lower_options has them */
+  bool avx512_vnni;
+  bool tile_bytes, tile_bfloats, tile_halves; /* what tiles multiply: AMX's, of Arm CPUs SME's */
+  int tile_accumulators;                      /* of tiles that a loop holds in registers, at most; 0: there are none */
+  unsigned dots;                              /* as tir_lower_options has them */
   struct jit_gpu gpu;
 };
 enum { JIT_TARGET_TEXT = 1400 }; /* bytes that any target's text fits in */

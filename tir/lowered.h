@@ -80,6 +80,7 @@ struct tir_lower_options {
   int vector_bits, vector_registers; /* of the target; 0: 256 and 16 */
   unsigned instructions;             /* of the target: bits 1 << enum tir_instruction */
   unsigned dots;                     /* of the target, in vectors of any width: bits 1 << enum tir_dot */
+  uint32_t tile_accumulators;        /* that registers of tiles hold beside operands; 0: 6 */
   uint32_t threads;                  /* that a parallel loop may use; 0: allocations stay where they are */
   uint64_t stack_bytes;              /* larger allocations are laid out in the workspace; 0: 16 KiB */
   uint32_t block_threads;            /* GPU: of a block at most; 0: TIR_BLOCK_THREADS */

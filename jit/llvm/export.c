@@ -174,7 +174,7 @@ const char *const llvm_forms[] = {".o", ".so", ".c", ".h", ".ll", ".s", NULL};
 /* C has no name for a machine's instructions. */
 void llvm_narrow(struct jit_target *target, const char *form) {
   if (!strcmp(form, ".c")) {
-    target->avx512_vnni = target->amx_int8 = target->amx_bf16 = target->amx_fp16 = false;
+    target->avx512_vnni = target->tile_bytes = target->tile_bfloats = target->tile_halves = false;
     target->dots = 0;
   }
 }
@@ -184,7 +184,7 @@ bool llvm_withhold(const struct tir *lowered, tir_func f, struct jit_target *tar
   tir_stmt top = lowered->funcs.at[f].body;
   for (tir_stmt s = top; s && !uses; s = tir_next(lowered, s, top))
     uses = tir_is_tile_product(tir_instruction_of(lowered, s));
-  if (uses) target->amx_int8 = target->amx_bf16 = target->amx_fp16 = false;
+  if (uses) target->tile_bytes = target->tile_bfloats = target->tile_halves = false;
   return uses;
 }
 

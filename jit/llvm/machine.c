@@ -15,6 +15,7 @@ static void start_llvm(void) {
   LLVMInitializeAArch64Target();
   LLVMInitializeAArch64TargetMC();
   LLVMInitializeAArch64AsmPrinter();
+  LLVMInitializeAArch64AsmParser();
   LLVMInitializeAArch64Disassembler();
 #endif
 }

@@ -63,10 +63,10 @@ LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_
   LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
   LLVMSetModuleDataLayout(module, layout);
   LLVMDisposeTargetData(layout);
-  bool ok = !plain || jit_emit(module, plain->lowered, plain->f, plain->name, NULL, target, options, err);
+  bool ok = jit_emit(module, lowered, f, name, plain ? plain->name : NULL, target, options, err) &&
+            (!beside || jit_emit(module, beside->lowered, beside->f, beside->name, NULL, target, options, err)) &&
+            (!plain || jit_emit(module, plain->lowered, plain->f, plain->name, NULL, target, options, err));
   if (ok && plain) LLVMSetLinkage(LLVMGetNamedFunction(module, plain->name), LLVMInternalLinkage);
-  ok = ok && jit_emit(module, lowered, f, name, plain ? plain->name : NULL, target, options, err) &&
-       (!beside || jit_emit(module, beside->lowered, beside->f, beside->name, NULL, target, options, err));
   jit_clock_pass(clock, "emit");
   char *message = NULL;
   if (ok && LLVMVerifyModule(module, LLVMReturnStatusAction, &message)) {

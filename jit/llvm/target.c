@@ -168,6 +168,10 @@ static unsigned dots_of(const struct jit_target *t) {
          (any_sign ? 1u << TIR_DOT_SIGNED | 1u << TIR_DOT_UNSIGNED : 0) | (bfloats ? 1u << TIR_DOT_BFLOATS : 0);
 }
 
+/* Of AMX's eight tiles two are a product's operands; of SME's four one is where rows become columns (emit_sme.c). */
+enum { AMX_ACCUMULATORS = 6, SME_ACCUMULATORS = 3 };
+static bool has_tiles(const struct jit_target *t) { return t->tile_bytes || t->tile_bfloats || t->tile_halves; }
+
 static bool set_x86(struct jit_target *t, const struct request *r, ms_error *err) {
   struct x86_cpu cpu;
   bool narrow = false;
@@ -183,8 +187,9 @@ static bool set_x86(struct jit_target *t, const struct request *r, ms_error *err
   snprintf(t->cpu, sizeof t->cpu, "%s", cpu.name);
   x86_write_all(t->x86, t->features, sizeof t->features);
   t->avx512_vnni = x86_has(t->x86, X86_AVX512VNNI);
-  t->amx_int8 = x86_has(t->x86, X86_AMX_INT8), t->amx_bf16 = x86_has(t->x86, X86_AMX_BF16);
-  t->amx_fp16 = x86_has(t->x86, X86_AMX_FP16);
+  t->tile_bytes = x86_has(t->x86, X86_AMX_INT8), t->tile_bfloats = x86_has(t->x86, X86_AMX_BF16);
+  t->tile_halves = x86_has(t->x86, X86_AMX_FP16);
+  if (has_tiles(t)) t->tile_accumulators = AMX_ACCUMULATORS;
   if (!set_vectors(t, r->bits || !narrow || natural_bits(t->x86) < 512 ? r->bits : 256, err)) return false;
   t->dots = dots_of(t);
   return true;
@@ -221,25 +226,27 @@ static bool check_arm_features(const char *list, ms_error *err) {
   return true;
 }
 
-/* The dot products whose instructions LLVM reads for the CPU and its features; it has no other question for these.
- * Source: Arm, "A-profile A64 Instruction Set Architecture", USDOT, SDOT, UDOT and BFDOT (vector). */
-static unsigned arm_dots_of(const struct jit_target *t) {
-  static const uint8_t words[TIR_DOTS][4] = {[TIR_DOT_BYTES] = {0x20, 0x9c, 0x82, 0x4e},
-                                             [TIR_DOT_SIGNED] = {0x20, 0x94, 0x82, 0x4e},
-                                             [TIR_DOT_UNSIGNED] = {0x20, 0x94, 0x82, 0x6e},
-                                             [TIR_DOT_BFLOATS] = {0x20, 0xfc, 0x42, 0x6e}};
-  unsigned dots = 0;
+/* Which of these instructions LLVM reads for the CPU and its features, bits; it has no other question for them. Source:
+ * Arm, "A-profile A64 Instruction Set Architecture", USDOT, SDOT, UDOT and BFDOT (vector), SMOPA (4-way). */
+enum { SMOPA = TIR_DOTS };
+static unsigned arm_reads(const struct jit_target *t) {
+  static const uint8_t words[][4] = {[TIR_DOT_BYTES] = {0x20, 0x9c, 0x82, 0x4e},
+                                     [TIR_DOT_SIGNED] = {0x20, 0x94, 0x82, 0x4e},
+                                     [TIR_DOT_UNSIGNED] = {0x20, 0x94, 0x82, 0x6e},
+                                     [TIR_DOT_BFLOATS] = {0x20, 0xfc, 0x42, 0x6e},
+                                     [SMOPA] = {0x00, 0x00, 0x80, 0xa0}};
+  unsigned all = 0;
 #if LLVM_HAS_AARCH64_TARGET
   LLVMDisasmContextRef reader = LLVMCreateDisasmCPUFeatures(t->triple, t->cpu, t->features, NULL, 0, NULL, NULL);
-  for (int i = 0; reader && i < TIR_DOTS; i++) {
+  for (int i = 0; reader && i <= SMOPA; i++) {
     uint8_t word[4];
     char text[80];
     memcpy(word, words[i], sizeof word);
-    if (LLVMDisasmInstruction(reader, word, sizeof word, 0, text, sizeof text)) dots |= 1u << i;
+    if (LLVMDisasmInstruction(reader, word, sizeof word, 0, text, sizeof text)) all |= 1u << i;
   }
   if (reader) LLVMDisasmDispose(reader);
 #endif
-  return dots;
+  return all;
 }
 
 static bool set_arm(struct jit_target *t, const struct request *r, ms_error *err) {
@@ -258,7 +265,10 @@ static bool set_arm(struct jit_target *t, const struct request *r, ms_error *err
   snprintf(t->cpu, sizeof t->cpu, "%s", cpu);
   t->vector_bits = 128, t->vector_registers = 32;
   if (!check_arm_features(t->features, err)) return false;
-  t->dots = arm_dots_of(t);
+  unsigned reads = arm_reads(t);
+  t->dots = reads & ((1u << TIR_DOTS) - 1);
+  t->tile_bytes = t->tile_bfloats = t->tile_halves = reads >> SMOPA & 1;
+  if (has_tiles(t)) t->tile_accumulators = SME_ACCUMULATORS;
   return true;
 }
 
@@ -323,14 +333,16 @@ void llvm_text(const struct jit_target *t, char *out, size_t size) {
 }
 
 uint32_t llvm_numbers(const struct jit_target *t, struct jit_number out[JIT_MOST_NUMBERS]) {
-  const struct jit_number all[] = {{"cores", t->cores},
-                                   {"vector_bits", t->vector_bits},
-                                   {"vector_registers", t->vector_registers},
-                                   {"l1_bytes", t->l1_bytes},
-                                   {"l2_bytes", t->l2_bytes},
-                                   {"l3_bytes", t->l3_bytes},
-                                   {"dots", t->dots},
-                                   {"tiles", (t->amx_int8 ? 1 : 0) | (t->amx_bf16 ? 2 : 0) | (t->amx_fp16 ? 16 : 0)}};
+  const struct jit_number all[] = {
+      {"cores", t->cores},
+      {"vector_bits", t->vector_bits},
+      {"vector_registers", t->vector_registers},
+      {"l1_bytes", t->l1_bytes},
+      {"l2_bytes", t->l2_bytes},
+      {"l3_bytes", t->l3_bytes},
+      {"dots", t->dots},
+      {"tiles", (t->tile_bytes ? 1 : 0) | (t->tile_bfloats ? 2 : 0) | (t->tile_halves ? 16 : 0)},
+      {"tile_accumulators", t->tile_accumulators}};
   memcpy(out, all, sizeof all);
   return sizeof all / sizeof *all;
 }
@@ -353,9 +365,9 @@ unsigned jit_instructions(const struct jit_target *t) {
          (bytes ? 1u << TIR_INTERLEAVE_4X8 | wide << TIR_INTERLEAVE_4X8_BY_64 : 0) |
          (bfloats ? 1u << TIR_INTERLEAVE_2X16 | wide << TIR_INTERLEAVE_2X16_BY_32 : 0) |
          (t->avx512_vnni && t->vector_bits >= 512 ? 1u << TIR_VPDPBUSD : 0) |
-         (t->amx_int8 ? 1u << TIR_TDPBSSD | 1u << TIR_TDPBSUD | 1u << TIR_TDPBUSD | 1u << TIR_TDPBUUD : 0) |
-         (t->amx_bf16 ? 1u << TIR_TDPBF16PS : 0) | (t->amx_fp16 ? 1u << TIR_TDPFP16PS : 0) |
-         (t->amx_int8 || t->amx_bf16 || t->amx_fp16 ? 1u << TIR_TILEZERO : 0);
+         (t->tile_bytes ? 1u << TIR_TDPBSSD | 1u << TIR_TDPBSUD | 1u << TIR_TDPBUSD | 1u << TIR_TDPBUUD : 0) |
+         (t->tile_bfloats ? 1u << TIR_TDPBF16PS : 0) | (t->tile_halves ? 1u << TIR_TDPFP16PS : 0) |
+         (has_tiles(t) ? 1u << TIR_TILEZERO : 0);
 }
 
 struct tir_lower_options llvm_lower(const struct jit_target *t) {
@@ -365,6 +377,7 @@ struct tir_lower_options llvm_lower(const struct jit_target *t) {
                                     .fused = is_arm(t->triple) || x86_has(t->x86, X86_FMA),
                                     .instructions = jit_instructions(t),
                                     .dots = t->dots,
+                                    .tile_accumulators = (uint32_t)t->tile_accumulators,
                                     .threads = (uint32_t)t->cores};
 }
 

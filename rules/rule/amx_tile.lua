@@ -1,5 +1,5 @@
--- Tiles a sum of products of short types for AMX: a block of sixteen rows, sixteen columns and 64 bytes of the
--- reduction is one instruction, which multiplies two tiles and adds to a third.
+-- Tiles a sum of products of short types for AMX, or Arm's SME: a block of sixteen rows, sixteen columns and 64 bytes
+-- of the reduction is one instruction, which multiplies two tiles and adds to a third.
 --
 -- What differs from column to column is packed in the order in which the instruction takes it, (column // 16, k // 4,
 -- column % 16, k % 4) of bytes, k // 2 of halves; a constant ahead of all runs. What lies neighbour by neighbour
@@ -23,7 +23,7 @@ local SIDE = 16 -- rows, and columns, of a tile
 local ROWS = {SIDE, 14} -- rows that a tile may have: lines of an image are multiples of seven
 
 local ACCUMULATORS = {{2, 2}, {1, 4}, {4, 1}} -- tiles of rows by tiles of columns that six of eight registers hold
-local FEWER = {{1, 3}, {3, 1}, {1, 2}, {2, 1}, {1, 1}} -- where those do not divide
+local FEWER = {{1, 3}, {3, 1}, {1, 2}, {2, 1}, {1, 1}} -- where those do not divide, or registers hold three
 local AHEAD = "meta_schedule.layout_rewrite_preproc" -- noted on what packs a constant, ahead of all runs
 local NONTEMPORAL = "msched.nontemporal"
 local PRODUCT, LATENCY, LOAD = 16, 52, 8 -- cycles: of a product, until the next may be added to its result; of a load
@@ -288,6 +288,19 @@ local function classify(sch, block)
   return classes
 end
 
+-- Lists of shapes of accumulators that the target's registers hold, those to try first.
+local function shapes_of(target)
+  local lists = {}
+  for _, shapes in ipairs {ACCUMULATORS, FEWER} do
+    local held = {}
+    for _, by in ipairs(shapes) do
+      if by[1] * by[2] <= target.tile_accumulators then held[#held + 1] = by end
+    end
+    lists[#lists + 1] = held
+  end
+  return lists
+end
+
 local WORTH = 0.9 -- of the cycles of whole tiles
 local MOST_PADDED, SLOWER = 2, 1.1 -- shapes of accumulators, and how much more cycles they may take than the best
 
@@ -299,15 +312,15 @@ local function step_of(by, side)
 end
 
 -- The shapes of accumulators that take the fewest cycles for so many tiles, or hardly more; and these cycles.
-local function shapes_for(rows, columns)
+local function shapes_for(rows, columns, target)
   local cycles, best, list = {}, math.huge, {}
-  for _, shapes in ipairs {ACCUMULATORS, FEWER} do
+  for _, shapes in ipairs(shapes_of(target)) do
     for _, by in ipairs(shapes) do
       cycles[by] = ceil(rows, by[1]) * ceil(columns, by[2]) * step_of(by, SIDE)
       best = math.min(best, cycles[by])
     end
   end
-  for _, shapes in ipairs {ACCUMULATORS, FEWER} do
+  for _, shapes in ipairs(shapes_of(target)) do
     for _, by in ipairs(shapes) do
       if #list < MOST_PADDED and cycles[by] <= SLOWER * best then list[#list + 1] = by end
     end
@@ -448,7 +461,7 @@ local function add_whole(results, sch, block, context, width)
   if not a then return best end
   local products_in_all = 1 / (a.side * SIDE * SIDE * width)
   for _, l in ipairs {sch:get_loops(block)} do products_in_all = products_in_all * sch:extent(l) end
-  for _, shapes in ipairs {ACCUMULATORS, FEWER} do
+  for _, shapes in ipairs(shapes_of(context.target)) do
     for _, by in ipairs(shapes) do
       local made = tiling.attempt(tiled, sch, block, context, a, by)
       if made then
@@ -466,7 +479,7 @@ local function add_padded(results, sch, block, context, width, cycles)
   local classes = classify(seen, seen:handle(block))
   if not classes then return end
   local e = classes.extents
-  local shapes, own = shapes_for(ceil(e.m, SIDE), ceil(e.n, SIDE))
+  local shapes, own = shapes_for(ceil(e.m, SIDE), ceil(e.n, SIDE), context.target)
   if own * e.batch * ceil(e.k, SIDE * width) > WORTH * cycles then return end
   for _, by in ipairs(shapes) do
     results[#results + 1] = tiling.attempt(padded, sch, block, context, classes, by, width)

@@ -14,7 +14,7 @@ local chain = msched.load "rules.softmax_chain"
 local SIDE, PAIR = 16, chain.PAIR
 local DEPTH = SIDE * PAIR -- of a product of two tiles
 local PRODUCT, ZERO = "amx_16x16x32_bf16_columns_first", "amx_zero_f32"
-local BFLOATS = 2 -- in what the target says of its tiles
+local BFLOATS, HELD = 2, 4 -- in what the target says of its tiles; accumulators that registers must hold
 
 -- The dimensions of a read that two loops run over, and how many it has.
 local function dimensions(sch, block, index, one, other)
@@ -170,9 +170,10 @@ return msched.rule {
   name = "fuse_online_softmax_amx",
   apply = function(sch, block, context, self)
     local p, results = self.parameters, {sch}
-    if (context.target.tiles or 0) & BFLOATS == 0 or sch:is_root(block) or not sch:has_init(block)
-        or #sch:writes(block) ~= 1 or #sch:producers(block) == 0 or not common.is_nest(sch, block)
-        or not chain.ends_in(sch, block) then
+    local target = context.target
+    if (target.tiles or 0) & BFLOATS == 0 or target.tile_accumulators < HELD or sch:is_root(block)
+        or not sch:has_init(block) or #sch:writes(block) ~= 1 or #sch:producers(block) == 0
+        or not common.is_nest(sch, block) or not chain.ends_in(sch, block) then
       return results
     end
     local rows, columns = chain.extents(sch, block)

@@ -3,9 +3,9 @@
 -- usage: msched emitted.lua draw FOLDER DRAWS SEED   a file a candidate, FOLDER/NUMBER.lua: its function, trace, target
 --        msched emitted.lua emit FOLDER OUT          its text, OUT/NUMBER.cu or OUT/NUMBER.c, or why there is none
 local ms = require "msched"
-local tune = ms.load "search.tune"
 local here = arg[0]:match "^.*/"
-local workloads, jobs_of = dofile(here .. "../support/lua/workloads.lua").small, dofile(here .. "../lua/jobs.lua")
+local workloads = dofile(here .. "../support/lua/workloads.lua").small
+local drawn = dofile(here .. "../support/lua/drawn.lua")
 
 local function write(path, text)
   local file <close> = assert(io.open(path, "wb"))
@@ -34,23 +34,6 @@ local SPACES = { -- functions, target, a space of rules.targets, times the draws
   {PRODUCTS, "cuda -arch=sm_90a", "tensor_core", 6},
   {workloads, "llvm -mcpu=znver4 -num-cores=2", nil, 3},
 }
-
-local function drawn(func, target, space, draws, seed)
-  local files, rules = {}, nil
-  if space then
-    rules = os.tmpname()
-    os.rename(rules, rules .. ".lua")
-    write(rules .. ".lua", 'local ms = require "msched" ms.space(ms.load "rules.targets".' .. space .. ')')
-    files[1] = rules .. ".lua"
-  end
-  local opened = tune.open(func, ms.target(target), {files = files})
-  local pool = ms.pool(func, {jobs = 1, target = target, files = files})
-  local made, _, script_error = pool:replay(jobs_of(opened, draws, seed), false)
-  pool:close()
-  if rules then os.remove(rules .. ".lua") end
-  assert(not script_error, script_error)
-  return made
-end
 
 local function draw(folder, draws, seed)
   local count = 0

@@ -69,16 +69,17 @@ struct emit {
   LLVMValueRef *shared;   /* by number of what is outlined: a nest's function, or what threads start at; or NULL */
   uint32_t shared_count;
   bool uses_tiles;          /* AMX's */
-  LLVMValueRef plain;       /* the entry that does without them, or NULL */
+  const char *plain;        /* an entry that does without them, or NULL */
   struct emit_tiles *tiles; /* of the loop being written, where it holds accumulators; else NULL */
+  struct emit_sme *sme;     /* of the function being written, where it is in streaming mode; else NULL */
   int aligned;              /* the store at hand is nontemporal, at a multiple of so many bytes; or 0 */
   bool streams;             /* the function being written has nontemporal stores: it ends with a fence */
   ms_error *err;
   bool failed;
 };
 
-/* Emits function f of a module as jit_entry `name` into `module`. plain: NULL, or a jit_entry of the module that is
- * called instead where the system refuses AMX's tiles. */
+/* Emits function f of a module as jit_entry `name` into `module`. plain: NULL, or a jit_entry that the module gets too:
+ * it is called instead where the system refuses tiles. */
 bool jit_emit(LLVMModuleRef module, const struct tir *ir, tir_func f, const char *name, const char *plain,
               const struct jit_target *target, const struct jit_options *options, ms_error *err);
 
@@ -149,6 +150,12 @@ void emit_tile_of_zeros(struct emit *e, const tir_expr *args, int rows);
 void emit_held_tiles(struct emit *e, tir_stmt attr, const tir_expr *held, uint32_t count);
 /* Code of an entry that asks for the tiles. Gives whether they were refused. */
 LLVMValueRef emit_tile_permission(struct emit *e, LLVMValueRef function);
+
+/* emit_sme.c: the same on Arm CPUs. attr: the statement that names the instruction. */
+void emit_sme_product(struct emit *e, tir_stmt attr, const tir_expr *args, enum tir_instruction which, int rows);
+void emit_sme_zeros(struct emit *e, tir_stmt attr, const tir_expr *args);
+void emit_sme_held(struct emit *e, tir_stmt attr, const tir_expr *held, uint32_t count);
+LLVMValueRef emit_sme_refusal(struct emit *e); /* whether there are no tiles, as an i1 */
 /* emit_nest.c */
 tir_buffer emit_captured_buffer(const struct emit *e, const struct tir_captures *c, uint32_t i);
 tir_var emit_captured_var(const struct emit *e, const struct tir_captures *c, uint32_t i);

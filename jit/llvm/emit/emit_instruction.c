@@ -1,6 +1,7 @@
 /* Instructions that a statement's attribute names (tir/lower/instruction.c), emitted where the target has them;
  * AMX's are in emit_tiles.c. */
 #include "emit.h"
+#include "jit/llvm/machine.h"
 
 #include <string.h>
 
@@ -169,7 +170,12 @@ bool emit_instruction(struct emit *e, tir_stmt attr) {
   if (which == TIR_INSTRUCTIONS) return false;
   const tir_expr *args = tir_operands(e->ir, tir_at(e->ir, tir_as(e->ir, attr, TIR_ATTR)->attr.value)->operands);
   struct tir_transposition t = tir_transposition_of(which);
-  if (tir_is_tile_product(which))
+  bool arm = !jit_target_is_x86(e->target);
+  if (arm && tir_is_tile_product(which))
+    emit_sme_product(e, attr, args, which, tir_tile_rows(e->ir, attr));
+  else if (arm && which == TIR_TILEZERO)
+    emit_sme_zeros(e, attr, args);
+  else if (tir_is_tile_product(which))
     emit_tile_product(e, args, which, tir_tile_rows(e->ir, attr));
   else if (which == TIR_TILEZERO)
     emit_tile_of_zeros(e, args, tir_tile_rows(e->ir, attr));

@@ -204,7 +204,7 @@ static void emit_statement(struct emit *e, tir_stmt s) {
     else if (tir_nontemporal_alignment(e->ir, s))
       emit_nontemporal(e, s);
     else if ((count = tir_accumulators_of(e->ir, s, &held)))
-      emit_held_tiles(e, s, held, count);
+      (jit_target_is_x86(e->target) ? emit_held_tiles : emit_sme_held)(e, s, held, count);
     else if (!emit_instruction(e, s))
       emit_list(e, n->first[TIR_BODY]);
     break;
@@ -273,25 +273,34 @@ static LLVMValueRef scalar_argument(struct emit *e, LLVMValueRef at, tir_type ty
   return tir_type_is_int(type) ? emit_cast(e, value, type, TIR_T_I64) : value;
 }
 
+static LLVMValueRef declare_entry(struct emit *e, const char *name) {
+  LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0), i32 = LLVMInt32TypeInContext(e->context);
+  LLVMValueRef known = LLVMGetNamedFunction(e->module, name);
+  return known ? known
+               : LLVMAddFunction(e->module, name, LLVMFunctionType(i32, (LLVMTypeRef[]){pointer, pointer}, 2, false));
+}
+
 /* Where the system refuses tiles, the entry does without them, or says so. */
 static void return_without_tiles(struct emit *e, LLVMValueRef entry) {
   LLVMBasicBlockRef without = LLVMAppendBasicBlockInContext(e->context, entry, "without");
   LLVMBasicBlockRef with = LLVMAppendBasicBlockInContext(e->context, entry, "with");
-  LLVMBuildCondBr(e->builder, emit_tile_permission(e, entry), without, with);
+  LLVMValueRef refused = jit_target_is_x86(e->target) ? emit_tile_permission(e, entry) : emit_sme_refusal(e);
+  LLVMBuildCondBr(e->builder, refused, without, with);
   LLVMPositionBuilderAtEnd(e->builder, without);
-  LLVMValueRef args[] = {LLVMGetParam(entry, 0), LLVMGetParam(entry, 1)};
-  LLVMBuildRet(e->builder, e->plain
-                               ? LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(e->plain), e->plain, args, 2, "")
-                               : LLVMConstInt(LLVMInt32TypeInContext(e->context), JIT_STATUS_NO_TILES, false));
+  LLVMValueRef result = LLVMConstInt(LLVMInt32TypeInContext(e->context), JIT_STATUS_NO_TILES, false);
+  if (e->plain) {
+    LLVMValueRef args[] = {LLVMGetParam(entry, 0), LLVMGetParam(entry, 1)};
+    result = LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(entry), declare_entry(e, e->plain), args, 2, "");
+  }
+  LLVMBuildRet(e->builder, result);
   LLVMPositionBuilderAtEnd(e->builder, with);
 }
 
 /* int32_t NAME(void **args, void *workspace) */
 static void write_entry(struct emit *e, const char *name, LLVMValueRef inner) {
   const struct tir_func_node *f = &e->ir->funcs.at[e->func];
-  LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0), i32 = LLVMInt32TypeInContext(e->context);
-  LLVMValueRef entry =
-      LLVMAddFunction(e->module, name, LLVMFunctionType(i32, (LLVMTypeRef[]){pointer, pointer}, 2, false));
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context);
+  LLVMValueRef entry = declare_entry(e, name);
   LLVMPositionBuilderAtEnd(e->builder, LLVMAppendBasicBlockInContext(e->context, entry, "entry"));
   LLVMValueRef status = LLVMBuildAlloca(e->builder, i32, "status");
   LLVMBuildStore(e->builder, LLVMConstNull(i32), status);
@@ -318,7 +327,7 @@ bool jit_emit(LLVMModuleRef module, const struct tir *ir, tir_func f, const char
                    .target = target,
                    .fast_math = !(options && options->no_fast_math),
                    .module = module,
-                   .plain = plain ? LLVMGetNamedFunction(module, plain) : NULL,
+                   .plain = plain,
                    .err = err};
   e.context = LLVMGetModuleContext(module);
   e.builder = LLVMCreateBuilderInContext(e.context);

@@ -77,6 +77,7 @@ shape | The extents of a function's output, or of an argument.
 shared memory | Memory that the threads of a GPU's block share.
 simulated | Results are those of the store, and nothing is measured: --simulate.
 sketch, sketches | A schedule whose decisions are open: the structure of loops that rules made. A space has some, often 10 to 20.
+SME | Arm's Scalable Matrix Extension: sums of outer products of vectors in an array of tiles; msched uses it where streaming vectors have 512 bits.
 software pipeline | A loop whose statements run ahead of one another in stages, so that copies of later iterations overlap with computation.
 spill, spills, on the stack, on the stack (spills) | A value that the compiler keeps in memory because registers ran out.
 stage, stages, pipeline stage, stage buffer, stage buffers | A step of a software pipeline, which runs some iterations before the next one; each iteration that is on its way has a stage buffer of its own in shared memory.

@@ -19,14 +19,14 @@ enum {
   RIGHT = 6,
   SIDE = 16,
   MOST_VARS = 16,
-  MOST_HELD = 6 /* of eight registers: a product takes two others */
+  MOST_HELD = 6 /* of eight registers: a product takes two others; a target may have fewer */
 };
 
 struct loop_tiles {
   struct tir *ir;
-  tir_var vars[MOST_VARS]; /* that change while the loop runs */
-  uint32_t vars_count, count, products;
-  int rows; /* of each tile of results */
+  tir_var vars[MOST_VARS];                    /* that change while the loop runs */
+  uint32_t vars_count, count, products, most; /* most: tiles that registers hold */
+  int rows;                                   /* of each tile of results */
   tir_expr addresses[2 * MOST_HELD];
   tir_buffer held; /* the buffer that has the accumulators */
 };
@@ -73,7 +73,7 @@ static bool add_result(struct loop_tiles *t, const tir_expr *at) {
     if (other[0] == at[0] && other[1] == at[1]) return true;
     if (!are_disjoint(t->ir, other, at, t->rows)) return false;
   }
-  if (t->count == MOST_HELD) return false;
+  if (t->count == t->most) return false;
   t->addresses[2 * t->count] = at[0], t->addresses[2 * t->count + 1] = at[1];
   t->count++;
   return true;
@@ -168,8 +168,8 @@ static tir_stmt last_of_products(struct loop_tiles *t, tir_stmt first) {
 }
 
 /* Products that no loop has, as where there is one step of the reduction, pay where their tiles begin as zeros. */
-static tir_stmt hold_products(struct tir *ir, tir_stmt first) {
-  struct loop_tiles t = {.ir = ir};
+static tir_stmt hold_products(struct tir *ir, tir_stmt first, uint32_t most) {
+  struct loop_tiles t = {.ir = ir, .most = most};
   tir_stmt before = tir_stmt_at(ir, first)->prev, last = before ? last_of_products(&t, first) : TIR_NONE;
   if (!last || !is_their_zero(&t, before)) return first;
   hold(ir, first, last, &t);
@@ -178,11 +178,13 @@ static tir_stmt hold_products(struct tir *ir, tir_stmt first) {
 
 bool lower_tiles(struct lowering *low) {
   struct tir *ir = low->ir;
+  uint32_t most = low->options ? low->options->tile_accumulators : 0;
+  if (!most || most > MOST_HELD) most = MOST_HELD;
   for (tir_stmt s = low->body, next; s; s = next) {
     next = tir_next(ir, s, low->body);
-    struct loop_tiles t = {.ir = ir};
+    struct loop_tiles t = {.ir = ir, .most = most};
     if (is_product(ir, s)) {
-      next = tir_after(ir, hold_products(ir, s), low->body);
+      next = tir_after(ir, hold_products(ir, s, most), low->body);
     } else if (tir_is(ir, s, TIR_LOOP) && only_multiplies(&t, s)) {
       next = tir_after(ir, s, low->body);
       hold(ir, s, s, &t);

@@ -1,0 +1,38 @@
+#!/bin/sh
+# Candidates for Arm CPUs run on an emulated one, with streaming vectors of 512 bits, for which there are tiles, and of
+# others, where kernels do without; what they compute is what the interpreter does. 77: they are made, and there is no
+# emulator, or no compiler for it, to run them. QEMU before 9 multiplies tiles of bytes wrongly: those are left out
+# then.
+# usage: kernels.sh MSCHED DRAWS SEED [few]
+set -eu
+msched=$1 draws=$2 seed=$3 few=${4:-}
+here=$(dirname "$0")
+qemu=${MSCHED_QEMU_ARM:-qemu-aarch64} cc=${MSCHED_CC_ARM:-aarch64-linux-gnu-gcc}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+version=$("$qemu" --version 2>/dev/null | sed -n 's/.*version \([0-9]*\).*/\1/p;q')
+bytes=
+[ "${version:-9}" -ge 9 ] || bytes=no-bytes
+"$msched" "$here/kernels.lua" make "$work" "$draws" "$seed" $few $bytes
+for tool in "$qemu" "$cc"; do
+  command -v "$tool" >/dev/null || { echo "not run: there is no $tool"; exit 77; }
+done
+{
+  echo '#include <stdint.h>'
+  echo 'typedef int32_t kernel(void **args, void *workspace);'
+  sed 's/^\([0-9]*\) .*/kernel kernel_\1;/' "$work/list"
+  echo 'extern kernel *const kernels[];'
+  echo 'kernel *const kernels[] = {'
+  sed 's/^\([0-9]*\) .*/  kernel_\1,/' "$work/list"
+  echo '};'
+} >"$work/kernels.c"
+sed "s|^\([0-9]*\) .*|$work/\1.o|" "$work/list" >"$work/objects"
+"$cc" -O1 -o "$work/run" "$here/run.c" "$work/kernels.c" @"$work/objects" -lgomp -lm
+root=$("$cc" -print-sysroot)
+[ -n "$root" ] && [ "$root" != / ] || root=/usr/aarch64-linux-gnu
+for cpu in max,sme512=on max; do
+  echo "-cpu $cpu"
+  "$qemu" -L "$root" -cpu "$cpu" "$work/run" "$work"
+  "$msched" "$here/kernels.lua" judge "$work"
+  rm -f "$work"/*.out
+done
