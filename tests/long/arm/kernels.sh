@@ -36,3 +36,34 @@ for cpu in max,sme512=on max; do
   "$msched" "$here/kernels.lua" judge "$work"
   rm -f "$work"/*.out
 done
+
+# A network's library there, beside one for this machine.
+cat >"$work/network.c" <<'C'
+#include "digits.h"
+#include <stdio.h>
+
+int main(int argc, char **argv) {
+  static float image[14 * 14], scores[10];
+  const char *why;
+  for (int i = 0; i < 14 * 14; i++) image[i] = (float)(i * 37 % 101) / 101;
+  struct digits *net = digits_open(argc > 1 ? argv[1] : "", &why);
+  if (!net) return fprintf(stderr, "%s\n", why), 1;
+  int status = digits_run(net, (const void *[]){image}, (void *[]){scores}, NULL);
+  for (int i = 0; i < 10; i++) printf("%.4f\n", scores[i]);
+  digits_close(net);
+  return status;
+}
+C
+digits=$here/../../../lua/examples/digits.onnx
+arm="llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-v2 -num-cores=2"
+for machine in own arm; do
+  mkdir "$work/$machine"
+  build=${CC:-cc} target=native
+  [ $machine = own ] || build=$cc target=$arm
+  CC=$build "$msched" export "$digits" --dim batch=1 --target "$target" -o "$work/$machine/digits.so" --db "$work/$machine/store.db" >/dev/null
+  "$build" -O1 -I "$work/$machine" -o "$work/$machine/network" "$work/network.c" "$work/$machine/digits.so"
+done
+"$work/own/network" "$work/own/digits.weights" >"$work/own.scores"
+"$qemu" -L "$root" -cpu max "$work/arm/network" "$work/arm/digits.weights" >"$work/arm.scores"
+cmp "$work/own.scores" "$work/arm.scores" || { paste "$work/own.scores" "$work/arm.scores"; exit 1; }
+echo "a network: the same scores"
