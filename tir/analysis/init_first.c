@@ -134,6 +134,26 @@ static bool starts_within(const struct reducing *loops, tir_expr binding) {
   return false;
 }
 
+/* A reduction of more than one value among these has the variable in its binding. */
+static bool is_reduced(const struct tir *ir, const void *context, tir_var v) {
+  const struct tir_span *before = context;
+  for (uint32_t i = before->first; i < before->first + before->count; i++) {
+    const struct tir_iter *iter = &ir->iters.at[i];
+    if (iter->kind == TIR_REDUCE && !tir_is_const(ir, ir->vars.at[iter->var].extent, 1) &&
+        tir_uses_var(ir, iter->binding, v))
+      return true;
+  }
+  return false;
+}
+
+/* The reduction's binding and that of one before it have a variable in common: masks of variables say it of some that
+ * have none. */
+static bool shares_variable(const struct tir *ir, tir_block block, uint32_t iter) {
+  uint32_t first = tir_block_at(ir, block)->iters.first;
+  const struct tir_span before = {first, iter - first};
+  return tir_any_var(ir, ir->iters.at[iter].binding, is_reduced, &before);
+}
+
 /* A loop runs through a reduction and through another iteration too, of a reduction or not, and they are not digits of
  * it that take all their values with one another: for some values of the other, the reduction may not come to its
  * start. */
@@ -144,7 +164,8 @@ static bool shares_loop(struct tir *ir, tir_block block, const struct reducing *
     if (ir->iters.at[i].kind == TIR_REDUCE) {
       uint64_t vars = tir_at(ir, ir->iters.at[i].binding)->vars;
       bool single = tir_is_const(ir, ir->vars.at[ir->iters.at[i].var].extent, 1);
-      if (!single && vars & reduced && !tir_is_affine_binding(ir, block, TIR_NONE)) return true;
+      if (!single && vars & reduced && shares_variable(ir, block, i) && !tir_is_affine_binding(ir, block, TIR_NONE))
+        return true;
       if (!single) reduced |= vars;
       continue;
     }

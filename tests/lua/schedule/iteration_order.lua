@@ -315,4 +315,30 @@ def main(Y: T.Buffer((65536, 65536), "int8")):
   local good, message = pcall(s.fuse, s, s:get_loops(s:get_sblock "Y"))
   assert(not good and message:find "past int32" and message:find "T.int64", message)
 end
+
+-- However the variables are numbered, which nodes note modulo 64: reductions of a block with a predicate share none.
+do
+  local f = ms.from_script(head .. [[
+def main(A: T.Buffer((2, 4, 7, 7, 3, 16), "int32"), B: T.Buffer((8,), "int32"), C: T.Buffer((2, 4, 7, 7), "int32")):
+    for i in range(8):
+        with T.sblock("other"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = vi
+    for n, d, i, j, r, k in T.grid(2, 4, 7, 7, 3, 16):
+        with T.sblock("sum"):
+            vn, vd, vi, vj, vr, vk = T.axis.remap("SSSSRR", [n, d, i, j, r, k])
+            with T.init():
+                C[vn, vd, vi, vj] = 0
+            C[vn, vd, vi, vj] = C[vn, vd, vi, vj] + A[vn, vd, vi, vj, vr, vk]
+]])
+  for more = 0, 64 do
+    local s = ms.schedule(f)
+    for _ = 1, more do s:fuse {s:split(s:get_loops(s:get_sblock "other"), {2, 4})} end
+    local n, d, i, j, r, k = s:get_loops(s:get_sblock "sum")
+    local outer, middle, inner = s:split(s:fuse {n, d, i, j}, {ms.rest, 16, 28})
+    local k0, k1 = s:split(k, {1, 16})
+    s:reorder {outer, k0, middle, r, k1, inner}
+  end
+end
+
 print(count + accepted + refused .. " orders: ok")
