@@ -17,8 +17,11 @@ local function has_windows(sch, block) return not is_read_by(sch, block, "msched
 -- What spatial_tiling left for itself has its place: the reader's tiles were made without it.
 local function is_left(sch, block) return common.is_kept(sch, block) and is_read_by(sch, block, common.SPATIAL) end
 
+-- What an instruction computes tile by tile is left where it is: below another's loops it would be no whole tiles.
+local function is_tensorized(sch, block) return sch:annotation(block, "meta_schedule.auto_tensorize") ~= nil end
+
 local function can_move(sch, block)
-  if common.is_tiled(sch, block) or is_left(sch, block) or #sch:consumers(block) == 0
+  if common.is_tiled(sch, block) or is_left(sch, block) or is_tensorized(sch, block) or #sch:consumers(block) == 0
       or not sch:is_below_root(block) then
     return false
   end

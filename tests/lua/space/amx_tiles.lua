@@ -361,6 +361,18 @@ function tests.batches()
   end
 end
 
+-- No draw moves a product below the loops of what copies its result: it would be no whole tiles there.
+function tests.products_stay_where_they_are()
+  local func = bfloats({{3, 20, 40}, {3, 32, 40}, {3, 20, 32}, {40}},
+                 function(i, k) return {i[1], i[2], k[1]}, {i[1], i[3], k[1]} end)
+  local made = sketches(func, TILES, {rules = {"amx_tile", "random_compute_location"}})
+  assert(#made >= 2)
+  for i = 2, #made do
+    local text = made[i].trace:text()
+    assert(text:find "reverse_compute_at" and not text:find "sample_compute_location", text)
+  end
+end
+
 -- The analytical model ranks padded tiles first where there is enough to multiply, and counts what the padding costs.
 function tests.padded_tiles_rank_first()
   local analytical = ms.load "search.cost.analytical"
