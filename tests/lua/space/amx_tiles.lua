@@ -17,6 +17,14 @@ local SIGNS =
 local function plain(m, n, k) return {{m, k}, {k, n}, {m, n}, {k}} end
 local function rows_by_columns(i, k) return {i[1], k[1]}, {k[1], i[2]} end
 
+-- Where this machine, or what runs in its place (tests/amx), multiplies such tiles, they are run.
+local HERE = ms.target "native"
+local NEEDED = {i = 1, b = 2, f = 16} -- of its tiles, by what is behind the sizes in an intrinsic's name
+local function run_here(func, sch)
+  local bits = NEEDED[tostring(sch.trace):match "amx_1[46]x16x%d+_u?([ibf])"] or 1
+  if HERE.tiles & bits > 0 then ms.build(sch:func(), {reference = func, target = HERE.text}):check() end
+end
+
 -- Sketches of the rule, tensorized: each multiplies tiles, which begin as zeros, and computes what the function does,
 -- lowered too.
 local function made_of(func, rules, target)
@@ -29,6 +37,7 @@ local function made_of(func, rules, target)
     assert(made[i]:script():find("T%.tdp[bf]") and made[i]:script():find("T.tilezero", 1, true),
            i .. ": no instruction")
     ms.check_lowered(func, made[i]:func(), (target or TILES).text, i)
+    run_here(func, made[i])
   end
   return made
 end
