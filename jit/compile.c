@@ -142,9 +142,9 @@ struct jit_code *jit_compile(const struct tir *ir, tir_func f, const struct jit_
   const struct jit_options own = jit_options_for(ir, f, given), *options = &own;
   assert(tir_is_func(ir, f) && target);
   struct jit_clock clock;
-  struct tir_packing cut;
+  struct tir_packing cut = {0};
   jit_clock_start(&clock);
-  if (!jit_split(ir, f, target, &cut, err)) return NULL;
+  if (!options->in_one && !jit_split(ir, f, target, &cut, err)) return NULL;
   struct jit_code *code = calloc(1, sizeof *code);
   if (!code) abort();
   code->target = *target;

@@ -159,6 +159,7 @@ struct jit_options {
                              functions; zero times infinity is NaN, where else the products with the zeros of a
                              padding are left out */
   bool verify;          /* verifier between lowering passes */
+  bool in_one;          /* what is computed of constants alone is computed in each run: there is no packing */
   uint64_t stack_bytes; /* larger allocations are in the workspace; 0: 16 KiB */
   const char *export_name; /* what an exported function is called; NULL: see jit_exported_name */
   const char *dump_after;  /* a lowering pass's name, "emit", "llvm" or "asm": printed to `dump` */

@@ -31,7 +31,7 @@ static bool rename_function(struct tir *ir, tir_func f) {
 }
 
 static struct jit_code *build(struct job *j, uint32_t attempt) {
-  const struct jit_options options = {.no_fast_math = !j->fast};
+  const struct jit_options options = {.no_fast_math = !j->fast, .in_one = true};
   const struct jit_target *target = &j->w->hello->target;
   struct tir *ir = tir_new();
   tir_copy(ir, j->w->ir);

@@ -15,7 +15,7 @@ bool reference_left_open(enum ms_code code) {
 static bool build_and_run(const struct workload *w, const struct tir *ir, double *seconds, ms_error *err) {
   struct arena arena;
   struct jit_target target;
-  struct jit_options options = {.no_fast_math = true};
+  struct jit_options options = {.no_fast_math = true, .in_one = true};
   if (!jit_target_reference(&w->hello->target, &target, err)) return false;
   struct jit_code *code = jit_compile(ir, w->f, &target, &options, err);
   struct jit_kernel *kernel = code ? jit_load(code, err) : NULL;

@@ -24,6 +24,9 @@ done
 grep -q "+ .*for .* in T.grid" "$work/diff" && grep -q "^    - " "$work/diff" || fail "no difference is shown"
 loops=$(sed -n 's/^ *\([0-9]*\)  v\.l.*get_loops.*/\1/p' "$work/diff" | head -n 1)
 "$msched" show "$id" --db "$db" --explain "$loops" | grep -q "used by: [0-9]" || fail "the loops of the block are used"
+# candidates are compared with a function that computes of constants alone, as sums of weights are, in its run
+"$msched" tune ops:quantized_conv2d --trials 1 --db "$work/constant.db" -- 1 28 28 64 64 1 x_zero_point=3 constant=true \
+  >/dev/null || fail "a function that computes of constants alone"
 # without tuning: nothing is measured, and what is stored can be shown and exported
 "$msched" tune "$root/lua/examples/gemm.lua" --no-tune --db "$work/untuned.db" -- 64 64 64 >"$work/untuned" || fail "--no-tune"
 grep -q "nothing was measured" "$work/untuned" || fail "--no-tune says: $(cat "$work/untuned")"
