@@ -84,11 +84,17 @@ function register_loops.note_tile(sch, block, rows)
   if #rows > 1 then sch:annotate(block, "msched.rows_of_lines", 1) end
 end
 
+-- Copies a read for the block alone, whatever else reads it; gives the copy.
+function register_loops.copied(sch, block, index)
+  return sch:cache_read(block, index, "global", #sch:readers(block, index) > 1 and {block} or nil)
+end
+
 -- Copies a read of that many dimensions into a buffer with its dimensions as `order` puts their names; gives the copy.
--- padded: the copy has elements that the read has not, which nothing reads. readers: the blocks that read the copy, all
--- unless said.
+-- padded: the copy has elements that the read has not, which nothing reads. readers: the blocks that read the copy, the
+-- block unless said.
 function register_loops.laid_out(sch, block, index, rank, order, padded, readers)
-  local copy, names = sch:cache_read(block, index, "global", readers), {}
+  local copy = readers and sch:cache_read(block, index, "global", readers) or register_loops.copied(sch, block, index)
+  local names = {}
   for d = 1, rank do names[d] = "i" .. d end
   local map = string.format("lambda %s: (%s)", table.concat(names, ", "), table.concat(order(names), ", "))
   if padded then sch:transform_layout(copy, map, 0, 1, nil, true) else sch:transform_layout(copy, map, 0, 1) end

@@ -1,19 +1,27 @@
 -- Lays out constants (the function's attribute layout_free_buffers: numbers of parameters, from 0) in the order in
 -- which they are read: copied once, in front, by a block that is annotated, so that it is done ahead of all runs
--- (tir/derive/packing.c). Where tiles run past the end, what is beyond is zeros.
+-- (tir/derive/packing.c). Where tiles run past the end, what is beyond is zeros. Where several blocks read a constant,
+-- as sums of weights do that zero points need, the copy is that of the only register tile among them.
+local common = msched.load "rules.common"
+
 local function reader_of(sch, buffer)
-  local found
+  local list, tiles = {}, {}
   local root = sch:root_block()
   for _, name in ipairs(sch:block_names()) do
     local block = name ~= root and sch:get_sblock(name)
     for i, r in ipairs(block and sch:reads(block) or {}) do
       if r.buffer == buffer then
-        if found then return nil end
-        found = {block = block, index = i - 1, region = r}
+        local reader = {block = block, index = i - 1, region = r}
+        list[#list + 1] = reader
+        if common.is_register_tile(sch, block) then tiles[#tiles + 1] = reader end
       end
     end
   end
-  return found
+  if #list > 1 and #tiles == 1 then
+    tiles[1].alone = {tiles[1].block}
+    return tiles[1]
+  end
+  return #list == 1 and list[1] or nil
 end
 
 -- The dimension of a compact buffer in which an element lies that is so far away, and how far it is there.
@@ -98,7 +106,7 @@ return msched.postproc {
       if reader then digits, beyond = digits_of(sch, reader) end
       if digits and #digits > 1
           and (beyond and reader.region.type ~= "bool" or not beyond and not in_order(digits)) then
-        local copy = sch:cache_read(reader.block, reader.index, "global")
+        local copy = sch:cache_read(reader.block, reader.index, "global", reader.alone)
         sch:annotate(copy, "meta_schedule.layout_rewrite_preproc", true)
         sch:transform_layout(reader.block, map_of(digits, reader.region.shape), reader.index, 0,
                              beyond and zero_of(reader.region.type) or nil)

@@ -223,9 +223,9 @@ local function tiled(sch, block, context, parameters, vectors, pack, skip, both)
   if columns > s:extent(a.inner) or (#rows == 0 and #a.rows > 0) or (pack and #reads == 0) then return nil end
   local caches, shared = {}, both and crowded(s, b, a)
   if both and (not shared or #across > 0) then return nil end
-  if pack then for _, index in ipairs(reads) do caches[#caches + 1] = s:cache_read(b, index, "global") end end
+  if pack then for _, index in ipairs(reads) do caches[#caches + 1] = nest.copied(s, b, index) end end
   for _, crossing in ipairs(across) do caches[#caches + 1] = transposed(s, b, crossing) end
-  local others = both and {(s:cache_read(b, shared, "global"))} or {}
+  local others = both and {nest.copied(s, b, shared)} or {}
   local packed_under, written_under, blocks = tile(s, b, a, columns, rows, both)
   if not pack_panels(s, caches, packed_under) or not pack_panels(s, others, blocks) then return nil end
   common.write_under(s, b, written_under)

@@ -326,11 +326,40 @@ static bool ask_regions(struct vm_ask *q, struct tir_span regions) {
 bool vm_ask_reads(struct vm_ask *q) { return ask_regions(q, tir_block_at(q->ir, q->args[0].statement)->reads); }
 bool vm_ask_writes(struct vm_ask *q) { return ask_regions(q, tir_block_at(q->ir, q->args[0].statement)->writes); }
 
-static bool ask_stride(struct vm_ask *q, struct tir_span regions) {
-  int64_t index = q->args[1].integer, stride;
+/* The region that the second argument numbers. */
+static bool region_at(struct vm_ask *q, struct tir_span regions, struct tir_region *out) {
+  int64_t index = q->args[1].integer;
   if (index < 0 || index >= regions.count)
     return ms_fail(q->err, MS_INVALID_ARGUMENT, "region %lld of %u", (long long)index, regions.count);
-  struct tir_region region = q->ir->regions.at[regions.first + index];
+  *out = q->ir->regions.at[regions.first + index];
+  return true;
+}
+
+static bool reads_buffer(const struct tir *ir, tir_block block, tir_buffer buffer) {
+  struct tir_span reads = tir_block_at(ir, block)->reads;
+  for (uint32_t i = 0; i < reads.count; i++)
+    if (ir->regions.at[reads.first + i].buffer == buffer) return true;
+  return false;
+}
+
+bool vm_ask_readers(struct vm_ask *q) {
+  struct tir_region region = {0};
+  tir_block block = q->args[0].statement;
+  if (!region_at(q, tir_block_at(q->ir, block)->reads, &region)) return false;
+  uint32_t count = 0;
+  struct vm_value *items = room_for(q->ir->blocks.count);
+  tir_stmt top = q->ir->funcs.at[tir_func_of(q->ir, block)].body;
+  for (tir_stmt s = tir_next(q->ir, top, top); s; s = tir_next(q->ir, s, top))
+    if (tir_is(q->ir, s, TIR_BLOCK) && reads_buffer(q->ir, s, region.buffer))
+      items[count++] = text_value(q, tir_block_name(q->ir, s));
+  q->answer = list_of(q, items, count);
+  return true;
+}
+
+static bool ask_stride(struct vm_ask *q, struct tir_span regions) {
+  int64_t stride;
+  struct tir_region region = {0};
+  if (!region_at(q, regions, &region)) return false;
   bool known = vm_stride_of(q->ir, q->args[0].statement, region, q->args[2].statement, &stride);
   q->answer = known ? vm_int(stride) : vm_none();
   return true;

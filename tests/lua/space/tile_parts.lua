@@ -156,6 +156,29 @@ function tests.dot_tile()
   end
 end
 
+-- Weights that sums are taken of too, as zero points need them, are packed for the product alone.
+function tests.weights_of_two_readers()
+  local POSTPROCS = {"rewrite_layout", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block"}
+  local shape = {12, 40, 16, x_zero_point = 3}
+  for _, constant in ipairs {false, true} do
+    shape.constant = constant
+    local func = ms.ops.func("quantized_dense", shape)
+    for rule, most in pairs {dot_tile = 3, register_tile = 5} do
+      local target = rule == "dot_tile" and DOTS or CPU
+      local made = sketches(func, target, {rules = {rule}})
+      assert(#made > 1 and #made <= most, rule .. ": " .. #made)
+      for i = 2, #made do
+        assert(space.postprocess(made[i], parts_of(target, {postprocs = POSTPROCS})))
+        local text, packing = tostring(made[i]:func()), constant and made[i]:func():packing()
+        assert(text:find("W_global[", 1, true) or rule == "register_tile" and not constant, text)
+        assert(text:find("W[v_i0, v_s1]", 1, true), text) -- the sums read the weights as they are
+        assert(not constant or packing.count == 2, text) -- what is packed, and the sums
+        check(func, made[i])
+      end
+    end
+  end
+end
+
 -- What the analytical model ranks first of such a product has dot products; or tiles of AMX, where the target has
 -- these.
 function tests.dot_tiles_rank_first()
