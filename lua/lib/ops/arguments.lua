@@ -55,6 +55,7 @@ local KINDS = {
           function(x) if x == "all" then return x end return integers(x, ",", math.mininteger) end},
   layout = {"a word, as NHWC", function(x) return type(x) == "string" and x or nil end},
   dtype = {"a type of elements, as float32 or int8", type_of},
+  zero = {"an integer, or channels", function(x) return x == "channels" and x or whole(x, math.mininteger) end},
   products = {"float32, bfloat16, int24 or int8", function(x) return x == "int24" and x or type_of(x) end},
   accumulate = {"auto, or a type of elements", function(x) return x == "auto" and x or type_of(x) end},
   flag = {"true or false", function(x)
@@ -112,6 +113,7 @@ local MEANINGS = {
   result = {"dtype", "type of the elements that come out"},
   weight_dtype = {"accumulate", "type of the second operand's elements; auto: dtype"},
   x_zero_point = {"integer", "the integer that stands for 0 in the first operand"},
+  w_zero_point = {"zero", "the integer that stands for 0 in the second operand; channels: a tensor, one for each"},
   zero_point = {"integer", "the integer that stands for 0 in the result"},
   bits = {"count", "bits of a weight: 4 or 8"},
   scale_dtype = {"dtype", "type of the scales: float32, float16 or bfloat16"},

@@ -220,20 +220,27 @@ operator("quantized_add", "shape=1024x1024 zero_point=0 dtype=int8",
   return {A, B, ops.quantized_add(A, B, {a_scale = 0.5, b_scale = 0.25, scale = 0.75, zero_point = a.zero_point})}
 end)
 
--- A product with a scale and a bias for each of so many channels.
+-- A product with a scale and a bias for each of so many channels, and where it is so with a zero point of the weights.
 local function scaled(name, X, W, channels, a, names)
   local scale, bias = te.placeholder({channels}, "float32", "scale"), te.placeholder({channels}, "int32", "bias")
-  local o = {bias = bias, type = a.result}
-  for option in ("x_zero_point zero_point " .. names):gmatch "%S+" do o[option] = a[option] end
-  return {X, W, scale, bias, ops[name](X, W, scale, o)}
+  local o, tensors = {bias = bias, type = a.result}, {X, W, scale, bias}
+  for option in ("x_zero_point w_zero_point zero_point " .. names):gmatch "%S+" do o[option] = a[option] end
+  if o.w_zero_point == "channels" then
+    o.w_zero_point = te.placeholder({channels}, W.type, "w_zero_point")
+    tensors[5] = o.w_zero_point
+  end
+  tensors[#tensors + 1] = ops[name](X, W, scale, o)
+  tensors.weights = a.constant and {W.name, tensors[5] == o.w_zero_point and tensors[5].name or nil}
+  return tensors
 end
-local BYTES = " x_zero_point=0 zero_point=0 result=int8 dtype=uint8 weight_dtype=int8 constant=false"
+local BYTES = " x_zero_point=0 zero_point=0 result=int8 dtype=uint8 weight_dtype=int8 constant=false w_zero_point=0"
 operator("quantized_dense", "m=16 ci=512 co=512" .. BYTES, "dense of bytes, scaled back to bytes", function(a)
   return scaled("quantized_dense", input("X", {a.m, a.ci}, a), weights("W", {a.co, a.ci}, a), a.co, a, "")
 end, ROWS)
-operator("quantized_batch_matmul", "b=1 m=128 n=128 k=128" .. BYTES,
+operator("quantized_batch_matmul", "b=1 m=128 n=128 k=128" .. BYTES .. " transpose_b=false",
   "products of a batch of matrices of bytes, scaled back to bytes", function(a)
-  return scaled("quantized_batch_matmul", input("X", {a.b, a.m, a.k}, a), weights("W", {a.b, a.k, a.n}, a), a.n, a, "")
+  local W = weights("W", a.transpose_b and {a.b, a.n, a.k} or {a.b, a.k, a.n}, a)
+  return scaled("quantized_batch_matmul", input("X", {a.b, a.m, a.k}, a), W, a.n, a, "transpose_b")
 end, MATRIX)
 operator("quantized_conv2d", "n=1 h=56 w=56 ci=64 co=64 " .. WINDOW .. " groups=1 layout=NHWC" .. BYTES,
   "a convolution of bytes, scaled back to bytes", function(a)

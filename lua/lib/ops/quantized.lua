@@ -136,12 +136,12 @@ end
 
 -- ---- Products --------------------------------------------------------------------------------------------------
 
-local PRODUCT = {bias = false, x_zero_point = 0, zero_point = 0, type = "int8"}
+local PRODUCT = {bias = false, x_zero_point = 0, w_zero_point = 0, zero_point = 0, type = "int8"}
 
 -- Options of a product of X by W with so many channels of results, over those of its own; checked.
 local function of_product(what, X, W, scale, channels, given, own)
   local defaults = {name = what}
-  for _, list in ipairs {PRODUCT, own} do for name, value in pairs(list) do defaults[name] = value end end
+  for _, list in ipairs {PRODUCT, own or {}} do for name, value in pairs(list) do defaults[name] = value end end
   local o = common.options(what, given, defaults)
   check_bytes(what, "X", X.type)
   check_bytes(what, "W", W.type)
@@ -149,7 +149,7 @@ local function of_product(what, X, W, scale, channels, given, own)
   check_scale(what, "scale", scale, channels)
   check_zero(what, "x_zero_point", o.x_zero_point, X.type)
   check_zero(what, "zero_point", o.zero_point, o.type)
-  if o.w_zero_point then check_zero(what, "w_zero_point", o.w_zero_point, W.type) end
+  check_zero(what, "w_zero_point", o.w_zero_point, W.type, channels)
   if o.bias then
     common.check_tensor(what, "bias", o.bias)
     check_channels(what, "bias", o.bias, channels, "int32")
@@ -157,15 +157,16 @@ local function of_product(what, X, W, scale, channels, given, own)
   return o
 end
 
--- Sums of a product as bytes: less what the zero points add, plus the bias, times the scale. added(indices): what they
--- add, or nil.
+-- Sums of a product as bytes: less what the zero points add, plus the bias, times the scale. added(indices, channel):
+-- what they add, or nil.
 local function finished(sums, scale, o, axis, added)
   return te.compute(sums.shape, function(...)
     local indices = {...}
-    local c, more = indices[axis], added(indices)
-    local sum = sums[indices]
-    if more then sum = sum - more end
-    if o.bias then sum = sum + o.bias[{c}] end
+    local c = indices[axis]
+    local more, bias, sum = added(indices, c), o.bias and o.bias[{c}], nil
+    -- what is added is computed before the sums, tile by tile of which results can be made then
+    if more then sum = (bias or 0) - more + sums[indices]
+    else sum = bias and sums[indices] + bias or sums[indices] end
     return rounded(te.cast(sum, "float32") * of_channel(scale, c, "float32"), o.zero_point, c, o.type)
   end, o.name)
 end
@@ -177,17 +178,17 @@ local function sums_over(T, shape, extents, name, at)
   return te.compute(shape, function(...) return te.sum(te.cast(T[at({...}, over)], "int32"), over) end, name)
 end
 
--- What zero points add to the products of rows of X by columns of W, each summed over the last dimension of `k`
--- elements.
-local function added_to_matrices(X, W, o, k, row_of, column_of)
-  local columns = o.x_zero_point ~= 0 and W or nil
-  local rows = o.w_zero_point ~= 0 and X or nil
-  return function(indices)
-    local sum
-    if columns then sum = columns[column_of(indices)] * o.x_zero_point end
+-- What zero points add to sums of `count` products each, of which columns and rows are sums: of the weights that a
+-- channel multiplies by, where X has a zero point, and of what is multiplied by them, where they have. The functions
+-- give where a result finds its own.
+local function added_to_sums(columns, rows, o, count, column_of, row_of)
+  return function(indices, channel)
+    local sum = columns and columns[column_of(indices)] * o.x_zero_point
     if rows then
-      local of_row = rows[row_of(indices)] * o.w_zero_point
-      sum = sum and sum + of_row - k * o.x_zero_point * o.w_zero_point or of_row
+      local zero = is_tensor(o.w_zero_point) and of_channel(o.w_zero_point, channel, "int32") or o.w_zero_point
+      local row = rows[row_of(indices)]
+      if sum and is_tensor(zero) then return sum + (row - count * o.x_zero_point) * zero end
+      sum = sum and sum + row * zero - count * o.x_zero_point * zero or row * zero
     end
     return sum
   end
@@ -199,43 +200,70 @@ function ops.quantized_dense(X, W, scale, options)
   common.check_tensor(what, "X", X, 2)
   common.check_shape(what, "W", W, {false, X.shape[2]})
   local k = X.shape[2]
-  local o = of_product(what, X, W, scale, W.shape[1], options, {w_zero_point = 0})
+  local o = of_product(what, X, W, scale, W.shape[1], options)
   local sums = ms.load "lua.lib.ops.matmul".dense(X, W, {accumulate = "int32", name = o.name .. "_sums"})
   local function at(i, over) return {i[1], over[1]} end
-  local rows = o.w_zero_point ~= 0 and sums_over(X, {X.shape[1]}, {k}, o.name .. "_rows", at)
+  local rows = not is_zero(o.w_zero_point) and sums_over(X, {X.shape[1]}, {k}, o.name .. "_rows", at)
   local columns = o.x_zero_point ~= 0 and sums_over(W, {W.shape[1]}, {k}, o.name .. "_columns", at)
-  return finished(sums, scale, o, 2,
-                  added_to_matrices(rows, columns, o, k, function(i) return {i[1]} end, function(i) return {i[2]} end))
+  return finished(sums, scale, o, 2, added_to_sums(columns, rows, o, k, function(i) return {i[2]} end,
+                                                   function(i) return {i[1]} end))
 end
 
--- Matrices (b, m, k) by (b, k, n) -> (b, m, n) in bytes; the scale is a number, or one for each column.
+-- Matrices (b, m, k) by (b, k, n) -> (b, m, n) in bytes; transpose_b: by (b, n, k). The scale is a number, or one for
+-- each column.
 function ops.quantized_batch_matmul(X, W, scale, options)
   local what = "quantized_batch_matmul"
   common.check_tensor(what, "X", X, 3)
-  common.check_shape(what, "W", W, {X.shape[1], X.shape[3], false})
-  local b, k, n = table.unpack(W.shape)
-  local o = of_product(what, X, W, scale, n, options, {w_zero_point = 0})
-  local sums = ms.load "lua.lib.ops.matmul".batch_matmul(X, W, {accumulate = "int32", name = o.name .. "_sums"})
-  local rows = o.w_zero_point ~= 0
+  local turned = type(options) == "table" and options.transpose_b or false
+  if type(turned) ~= "boolean" then fail(what, "transpose_b is %s; true or false is expected", tostring(turned)) end
+  common.check_shape(what, "W", W, turned and {X.shape[1], false, X.shape[3]} or {X.shape[1], X.shape[3], false})
+  local b, k, n = W.shape[1], X.shape[3], W.shape[turned and 2 or 3]
+  local o = of_product(what, X, W, scale, n, options, {transpose_b = false})
+  local sums = ms.load "lua.lib.ops.matmul".batch_matmul(X, W, {transpose_b = turned, accumulate = "int32",
+                                                                name = o.name .. "_sums"})
+  local rows = not is_zero(o.w_zero_point)
     and sums_over(X, {b, X.shape[2]}, {k}, o.name .. "_rows", function(i, over) return {i[1], i[2], over[1]} end)
-  local columns = o.x_zero_point ~= 0
-    and sums_over(W, {b, n}, {k}, o.name .. "_columns", function(i, over) return {i[1], over[1], i[2]} end)
-  return finished(sums, scale, o, 3, added_to_matrices(rows, columns, o, k, function(i) return {i[1], i[2]} end,
-                                                       function(i) return {i[1], i[3]} end))
-end
-
--- X with the zero point around it, which stands for 0, as the convolution's padding has it; the layout, and the kernel.
-local function padded(what, X, W, o, kernel_of)
-  local order = window.layout(what, o.layout, 2)
-  local spatial = order.parts(X.shape)
-  local slide = {kernel = kernel_of(order, W.shape), stride = o.stride, pad = o.pad, dilation = o.dilation}
-  local w = window.slide(what, spatial, slide)
-  return window.pad(X, order.first, w.pads, te.const(o.x_zero_point, X.type)), order, slide.kernel
+  local columns = o.x_zero_point ~= 0 and sums_over(W, {b, n}, {k}, o.name .. "_columns", function(i, over)
+    return turned and {i[1], i[2], over[1]} or {i[1], over[1], i[2]}
+  end)
+  return finished(sums, scale, o, 3, added_to_sums(columns, rows, o, k, function(i) return {i[1], i[3]} end,
+                                                   function(i) return {i[1], i[2]} end))
 end
 
 local WINDOW = {stride = 1, pad = 0, dilation = 1, layout = "NHWC"}
 
--- Weights have a zero point of 0.
+-- X with the zero point around it, which stands for 0, as the convolution's padding has it; the layout, and the windows
+-- of what is padded.
+local function padded(what, X, o, kernel)
+  local order = window.layout(what, o.layout, 2)
+  local slide = {kernel = kernel, stride = o.stride, pad = o.pad, dilation = o.dilation}
+  local w = window.slide(what, order.parts(X.shape), slide)
+  local P = window.pad(X, order.first, w.pads, te.const(o.x_zero_point, X.type))
+  slide.pad = 0
+  return P, order, window.slide(what, order.parts(P.shape), slide)
+end
+
+-- The sums of what windows of P hold of each group's channels: those of pixels first, which windows share; where a
+-- window is a pixel, those of windows alone.
+local function sums_of_windows(P, order, w, groups, name)
+  local n, spatial, channels = P.shape[1], order.parts(P.shape)
+  local rc, each = te.reduce_axis(channels // groups, "rc"), channels // groups
+  local function sums(extents, place, axes, what)
+    return te.compute(order.image(n, extents, groups), function(...)
+      local i = {...}
+      local at, group = order.parts(i)
+      return te.sum(te.cast(P[order.image(i[1], place(at), groups == 1 and rc or group * each + rc)], "int32"), axes)
+    end, name .. what, window.axes(order, 2, "g"))
+  end
+  if w.kernel[1] * w.kernel[2] == 1 then return sums(w.extents, w.at, {w.taps[1], w.taps[2], rc}, "_windows") end
+  local pixels = sums(spatial, function(at) return at end, {rc}, "_pixels")
+  return te.compute(order.image(n, w.extents, groups), function(...)
+    local i = {...}
+    local at, group = order.parts(i)
+    return te.sum(pixels[order.image(i[1], w.at(at), group)], w.taps)
+  end, name .. "_windows", window.axes(order, 2, "g"))
+end
+
 function ops.quantized_conv2d(X, W, scale, options)
   local what = "quantized_conv2d"
   common.check_tensor(what, "X", X, 4)
@@ -243,7 +271,7 @@ function ops.quantized_conv2d(X, W, scale, options)
   local layout = type(options) == "table" and options.layout or "NHWC"
   local kernel, ci, co = window.layout(what, layout, 2).filter_parts(W.shape)
   local o = of_product(what, X, W, scale, co, options, {stride = 1, pad = 0, dilation = 1, layout = "NHWC", groups = 1})
-  local P, order = padded(what, X, W, o, function() return kernel end)
+  local P, order, w = padded(what, X, o, kernel)
   local sums =
     ms.load "lua.lib.ops.conv".conv2d(P, W, {stride = o.stride, dilation = o.dilation, groups = o.groups,
                                              layout = o.layout, accumulate = "int32", name = o.name .. "_sums"})
@@ -251,29 +279,39 @@ function ops.quantized_conv2d(X, W, scale, options)
     function(i, over)
     return order.filter({over[1], over[2]}, over[3], i[1])
   end)
+  local windows = not is_zero(o.w_zero_point) and sums_of_windows(P, order, w, o.groups, o.name)
   local axis = order.channels_first and 2 or 4
-  return finished(sums, scale, o, axis, function(i) return filters and filters[{i[axis]}] * o.x_zero_point end)
+  return finished(sums, scale, o, axis, added_to_sums(filters, windows, o, kernel[1] * kernel[2] * ci, function(i)
+    return {i[axis]}
+  end, function(i)
+    local at, c = order.parts(i)
+    return order.image(i[1], at, o.groups == 1 and 0 or c // (co // o.groups))
+  end))
 end
 
--- Each channel by itself; weights have a zero point of 0.
+-- Each channel by itself. Windows of one channel have sums of their own, as many as results: here the zero points of
+-- weights are taken from the weights themselves, which are 16 bits then.
 function ops.quantized_depthwise_conv2d(X, W, scale, options)
   local what = "quantized_depthwise_conv2d"
   common.check_tensor(what, "X", X, 4)
   common.check_tensor(what, "W", W, 3)
   local layout = type(options) == "table" and options.layout or "NHWC"
+  local first = window.layout(what, layout, 2).channels_first
   local _, c = window.layout(what, layout, 2).parts(X.shape)
   local o = of_product(what, X, W, scale, c, options, WINDOW)
-  local P, order, kernel = padded(what, X, W, o, function(order, shape)
-    return {table.unpack(shape, order.channels_first and 2 or 1, order.channels_first and 3 or 2)}
-  end)
+  local P, order, w = padded(what, X, o, {table.unpack(W.shape, first and 2 or 1, first and 3 or 2)})
+  local weights = is_zero(o.w_zero_point) and W or map_channels(W, first and 1 or 3, function(x, channel)
+    return te.cast(x, "int16") - of_channel(o.w_zero_point, channel, "int16")
+  end, o.name .. "_weights")
   local sums =
-    ms.load "lua.lib.ops.conv".depthwise_conv2d(P, W, {stride = o.stride, dilation = o.dilation, layout = o.layout,
-                                                       accumulate = "int32", name = o.name .. "_sums"})
-  local filters = o.x_zero_point ~= 0 and sums_over(W, {c}, kernel, o.name .. "_filters", function(i, over)
-    return order.channels_first and {i[1], over[1], over[2]} or {over[1], over[2], i[1]}
+    ms.load "lua.lib.ops.conv".depthwise_conv2d(P, weights, {stride = o.stride, dilation = o.dilation,
+                                                             layout = o.layout, accumulate = "int32",
+                                                             name = o.name .. "_sums"})
+  local filters = o.x_zero_point ~= 0 and sums_over(weights, {c}, w.kernel, o.name .. "_filters", function(i, over)
+    return first and {i[1], over[1], over[2]} or {over[1], over[2], i[1]}
   end)
-  local axis = order.channels_first and 2 or 4
-  return finished(sums, scale, o, axis, function(i) return filters and filters[{i[axis]}] * o.x_zero_point end)
+  local axis = first and 2 or 4
+  return finished(sums, scale, o, axis, added_to_sums(filters, nil, o, 0, function(i) return {i[axis]} end))
 end
 
 -- The mean of each window, of the same scale and zero point; around the image are zero points, which count.

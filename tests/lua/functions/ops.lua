@@ -581,12 +581,21 @@ do
       return byte((sum({9}, function(k) return (x[{i[1], k}] - zx) * (w[{i[2], k}] - zw) end) + b[{i[2]}]) * s[{i[2]}],
                   -1, "int8")
     end)
-    local M, N = tensor("M", {2, 3, 5}, "int8"), tensor("N", {2, 5, 6}, "uint8")
-    holds("quantized_batch_matmul", {M, N, ops.quantized_batch_matmul(M, N, 0.5, {x_zero_point = zx, w_zero_point = zw,
-                                     type = "uint8", zero_point = 100})}, function(i, x, w)
-      return byte(sum({5}, function(k) return (x[{i[1], i[2], k}] - zx) * (w[{i[1], k, i[3]}] - zw) end) * 0.5, 100,
-                  "uint8")
+    local C = tensor("C", {6}, "int8")
+    holds("quantized_dense_channels", {L, W, C, ops.quantized_dense(L, W, 0.5, {x_zero_point = zx, w_zero_point = C})},
+      function(i, x, w, c)
+      return byte(sum({9}, function(k) return (x[{i[1], k}] - zx) * (w[{i[2], k}] - c[{i[2]}]) end) * 0.5, 0, "int8")
     end)
+    for _, turned in ipairs {false, true} do
+      local M, N = tensor("M", {2, 3, 5}, "int8"), tensor("N", turned and {2, 6, 5} or {2, 5, 6}, "uint8")
+      holds("quantized_batch_matmul", {M, N, ops.quantized_batch_matmul(M, N, 0.5,
+        {x_zero_point = zx, w_zero_point = zw, type = "uint8", zero_point = 100, transpose_b = turned})},
+        function(i, x, w)
+        return byte(sum({5}, function(k)
+          return (x[{i[1], i[2], k}] - zx) * (w[turned and {i[1], i[3], k} or {i[1], k, i[3]}] - zw)
+        end) * 0.5, 100, "uint8")
+      end)
+    end
   end
 
   -- Windows: around the image is what stands for 0.
@@ -598,22 +607,38 @@ do
     local first = layout == "NCHW"
     local image = first and {2, 4, 6, 5} or {2, 6, 5, 4}
     local I, F = tensor("I", image, "uint8"), tensor("F", first and {6, 2, 3, 2} or {3, 2, 2, 6}, "int8")
-    holds("quantized_conv2d", {I, F, S, ops.quantized_conv2d(I, F, S, {x_zero_point = 2, zero_point = 4,
-                               stride = {2, 1}, pad = 1, groups = 2, layout = layout})}, function(i, x, f, s)
-      local y0, x0, o = i[first and 3 or 2], i[first and 4 or 3], i[first and 2 or 4]
-      return byte(sum({3, 2, 2}, function(ky, kx, c)
-        return pixel(x, 2, i[1], y0 * 2 + ky - 1, x0 + kx - 1, o // 3 * 2 + c, first)
-          * f[first and {o, c, ky, kx} or {ky, kx, c, o}]
-      end) * s[{o}], 4, "int8")
-    end)
-    local G = tensor("G", first and {4, 3, 2} or {3, 2, 4}, "int8")
-    holds("quantized_depthwise_conv2d", {I, G, ops.quantized_depthwise_conv2d(I, G, 0.5, {x_zero_point = 1,
-                                         pad = {1, 0}, dilation = 2, layout = layout})}, function(i, x, g)
-      local y0, x0, c = i[first and 3 or 2], i[first and 4 or 3], i[first and 2 or 4]
-      return byte(sum({3, 2}, function(ky, kx)
-        return pixel(x, 1, i[1], y0 + 2 * ky - 1, x0 + 2 * kx, c, first) * g[first and {c, ky, kx} or {ky, kx, c}]
-      end) * 0.5, 0, "int8")
-    end)
+    local G, zeros = tensor("G", first and {4, 3, 2} or {3, 2, 4}, "int8"), tensor("zeros", {6}, "int8")
+    local each = tensor("each", {4}, "int8")
+    -- a zero point of the weights: none, a number, one for each channel; of the image as well, or none
+    for _, case in ipairs {{2, 0}, {0, 3}, {2, 3}, {0, zeros, each}, {2, zeros, each}} do
+      local zx, zw, zg = case[1], case[2], case[3] or case[2]
+      local function less(z, c) return type(zw) == "table" and z[{c}] or zw end
+      holds("quantized_conv2d", {I, F, S, zeros, ops.quantized_conv2d(I, F, S, {x_zero_point = zx, w_zero_point = zw,
+                                 zero_point = 4, stride = {2, 1}, pad = 1, groups = 2, layout = layout})},
+        function(i, x, f, s, z)
+        local y0, x0, o = i[first and 3 or 2], i[first and 4 or 3], i[first and 2 or 4]
+        return byte(sum({3, 2, 2}, function(ky, kx, c)
+          return pixel(x, zx, i[1], y0 * 2 + ky - 1, x0 + kx - 1, o // 3 * 2 + c, first)
+            * (f[first and {o, c, ky, kx} or {ky, kx, c, o}] - less(z, o))
+        end) * s[{o}], 4, "int8")
+      end)
+      local P = tensor("P", first and {6, 4, 1, 1} or {1, 1, 4, 6}, "int8")
+      holds("quantized_pointwise", {I, P, zeros, ops.quantized_conv2d(I, P, 0.5, {x_zero_point = zx, w_zero_point = zw,
+                                    stride = 2, layout = layout})}, function(i, x, f, z)
+        local y0, x0, o = i[first and 3 or 2], i[first and 4 or 3], i[first and 2 or 4]
+        return byte(sum({4}, function(c)
+          return pixel(x, zx, i[1], y0 * 2, x0 * 2, c, first) * (f[first and {o, c, 0, 0} or {0, 0, c, o}] - less(z, o))
+        end) * 0.5, 0, "int8")
+      end)
+      holds("quantized_depthwise_conv2d", {I, G, each, ops.quantized_depthwise_conv2d(I, G, 0.5,
+        {x_zero_point = zx, w_zero_point = zg, pad = {1, 0}, dilation = 2, layout = layout})}, function(i, x, g, z)
+        local y0, x0, c = i[first and 3 or 2], i[first and 4 or 3], i[first and 2 or 4]
+        return byte(sum({3, 2}, function(ky, kx)
+          return pixel(x, zx, i[1], y0 + 2 * ky - 1, x0 + 2 * kx, c, first)
+            * (g[first and {c, ky, kx} or {ky, kx, c}] - less(z, c))
+        end) * 0.5, 0, "int8")
+      end)
+    end
     holds("quantized_avg_pool", {I, ops.quantized_avg_pool(I, {kernel = {3, 2}, stride = 2, pad = 1, zero_point = 7,
                                                            layout = layout})}, function(i, x)
       local y0, x0, c = i[first and 3 or 2], i[first and 4 or 3], i[first and 2 or 4]
@@ -653,8 +678,17 @@ do
           {x_zero_point = Z})
   refuses("ops.quantized_dense: W is of float32; int8 or uint8 is expected", ops.quantized_dense, L,
           tensor("floats", {6, 9}), 1)
-  refuses("ops.quantized_conv2d: there is no option `w_zero_point`", ops.quantized_conv2d,
-          tensor("I", {1, 6, 5, 4}, "uint8"), tensor("F", {3, 2, 4, 6}, "int8"), 1, {w_zero_point = 1})
+  local I, F, G = tensor("I", {1, 6, 5, 4}, "uint8"), tensor("F", {3, 2, 4, 6}, "int8"), tensor("G", {3, 2, 4}, "int8")
+  refuses("ops.quantized_conv2d: w_zero_point is -129; int8 holds -128 to 127", ops.quantized_conv2d, I, F, 1,
+          {w_zero_point = -129})
+  refuses("ops.quantized_conv2d: w_zero_point has shape 4; one number, or one for each of the 6 channels is expected",
+          ops.quantized_conv2d, I, F, 1, {w_zero_point = tensor("z", {4}, "int8")})
+  refuses("ops.quantized_depthwise_conv2d: w_zero_point is of uint8; int8 is expected", ops.quantized_depthwise_conv2d,
+          I, G, 1, {w_zero_point = tensor("z", {4}, "uint8")})
+  refuses("ops.quantized_batch_matmul: extent 3 of W is 4, not 5", ops.quantized_batch_matmul,
+          tensor("M", {2, 3, 5}, "int8"), tensor("N", {2, 6, 4}, "int8"), 1, {transpose_b = true})
+  refuses("ops.quantized_batch_matmul: transpose_b is 1; true or false is expected", ops.quantized_batch_matmul,
+          tensor("M", {2, 3, 5}, "int8"), tensor("N", {2, 6, 5}, "int8"), 1, {transpose_b = 1})
   refuses("ops.quantized_avg_pool: zero_point is 256; uint8 holds 0 to 255", ops.quantized_avg_pool,
           tensor("I", {1, 6, 5, 4}, "uint8"), {zero_point = 256})
 end

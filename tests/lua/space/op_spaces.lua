@@ -21,8 +21,8 @@ local SMALL = {
   pad = "14x10", concat = "12x20 12x9", gather = "30x12 11", conv2d_bn_relu = CONV, dense_bias_relu = "6 40 24",
   transpose_batch_matmul = "2 10 3 12",
   quantized_dense = "6 40 24 x_zero_point=3", quantized_batch_matmul = "3 12 20 28",
-  quantized_conv2d = CONV .. " x_zero_point=3",
-  quantized_depthwise_conv2d = "2 9 7 6 3 2 1", quantized_avg_pool = "2 9 9 6 3 2 1",
+  quantized_conv2d = CONV .. " x_zero_point=3 w_zero_point=channels",
+  quantized_depthwise_conv2d = "2 9 7 6 3 2 1 w_zero_point=2", quantized_avg_pool = "2 9 9 6 3 2 1",
   dense_nbits = "5 40 64 group=16",
 }
 local BINARY =

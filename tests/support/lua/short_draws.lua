@@ -50,7 +50,8 @@ local QUANTIZED = {
   end,
   function() return "quantized_dense", {pick(SIDES), pick {16, 64, 100, 256}, pick {16, 64, 100, 256}} end,
   function()
-    return "quantized_batch_matmul", {pick {1, 3, 12}, pick(SIDES), pick {16, 64, 70}, pick {16, 64, 70}}
+    return "quantized_batch_matmul", {pick {1, 3, 12}, pick(SIDES), pick {16, 64, 70}, pick {16, 64, 70},
+                                      transpose_b = pick {true, false}}
   end,
 }
 
@@ -58,7 +59,9 @@ local QUANTIZED = {
 function draws.draw(options)
   local quantized = math.random(4) == 1
   local name, given = pick(quantized and QUANTIZED or OPERATORS)()
-  if not quantized then
+  if quantized then
+    given.x_zero_point, given.w_zero_point = pick {0, 3}, pick {0, -2, "channels"}
+  else
     given.dtype, given.constant = pick(options and options.types or TYPES), math.random(2) == 1
     if given.dtype:find "int8" and math.random(2) == 1 then given.weight_dtype = "int8" end
   end
