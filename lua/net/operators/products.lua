@@ -265,16 +265,22 @@ end
 -- What sums of products stand for, once zero points are taken from both operands, or of it floats.
 --   inputs: sums, the zero point of what comes before, the sums of the weights of each channel, those of the rows,
 --   the zero points of the weights; where it gives floats the scales of both, and a bias.
---   axis: of the channels, from 0.
+--   axis: of the channels, from 0. groups: of channels, each of which has rows of its own.
 operators["msched.OfSums"] = function(n)
   local S, axis = n:x(1), n:int "axis" + 1
+  local group = S.shape[axis] // n:int("groups", 1)
   local function of(k) return n:has(k) and along(n:x(k), axis) or nil end
   local before, each, zero, scale, by, bias = of(2), of(3), of(5), of(6), of(7), of(8)
   local R = n:has(4) and n:x(4) or nil
+  local function of_group(i)
+    local at = table.move(i, 1, #i, 1, {})
+    at[axis] = i[axis] // group
+    return at
+  end
   return compute(S.shape, scale and "float32" or "int32", function(i)
     local y = S[i]
     if each then y = y - whole(before(i)) * each(i) end
-    if R then y = y - common.at(R, i) * zero(i) end
+    if R then y = y - common.at(R, group < S.shape[axis] and of_group(i) or i) * zero(i) end
     if scale then y = te.cast(y, "float32") * (te.cast(wide(scale(i)), "float32") * te.cast(wide(by(i)), "float32")) end
     return bias and y + te.cast(wide(bias(i)), "float32") or y
   end)
@@ -317,6 +323,25 @@ local function padded(n, x, zero, attributes)
                        n:add("Reshape", {zero, n:constant(ms.array({0}, "int64", {}))})})
 end
 
+-- What windows of an image add up to, over all channels of a group.
+local function sums_of_windows(n, image, shape, attributes)
+  local own, groups, x = {kernel_shape = {table.unpack(shape, 3)}}, attributes.group or 1, n.values[image]
+  for _, key in ipairs {"strides", "dilations", "pads", "auto_pad"} do own[key] = attributes[key] end
+  local list = {x.shape[1], groups, shape[2], table.unpack(x.shape, 3)}
+  local parts = n:add("Reshape", {image, n:constant(ms.array({#list}, "int64", list))})
+  local sums = n:add("ReduceSum", {n:add("Cast", {parts}, {to = 6}), n:constant(ms.array({1}, "int64", {2}))},
+                     {keepdims = 0, axes = {2}})
+  return n:add("SumsOfWindows", {sums}, own, 1, "msched")
+end
+
+-- Weights without zero points, of 16 bits: where each channel is alone, windows would have as many sums as results.
+local function less_zeros(n, weights, zeros, rank)
+  local each = {#zeros}
+  for d = 2, rank do each[d] = 1 end
+  local less = n:constant(ms.array(#zeros > 1 and each or {}, "int32", zeros))
+  return n:add("Cast", {n:add("Sub", {n:add("Cast", {weights}, {to = 6}), less})}, {to = 5})
+end
+
 -- Sums of products of bytes by constant weights: those of bytes alone, which CPUs add four at once, less what zero
 -- points add to them. names: x, zero, weights, weights_zero, and of floats scale, weights_scale, bias; those that are
 -- missing are "". op: MatMulInteger, ConvInteger. The name of what is given; nil: it is not of this form, or, but with
@@ -355,8 +380,7 @@ function common.sums_of_bytes(n, op, names, attributes)
   if not zero and not has_zeros and w.type == "int8" and not floats and not names.always then
     return nil
   end
-  if has_zeros and not is_product then return nil end
-  local image, summed, own = names.x, {}, {}
+  local image, summed, own, alone = names.x, {}, {}, not is_product and w.shape[2] == 1
   for key, value in pairs(attributes or {}) do own[key] = value end
   if not is_product and zero then
     image = padded(n, image, names.zero, own)
@@ -364,6 +388,7 @@ function common.sums_of_bytes(n, op, names, attributes)
     own.pads = nil
   end
   for d = 1, rank do if d ~= axis then summed[#summed + 1] = d - 1 end end
+  if has_zeros and alone then weights, has_zeros = less_zeros(n, weights, zeros, rank), false end
   local function total(name, axes, keepdims)
     return n:add("ReduceSum", {n:add("Cast", {name}, {to = 6}), n:constant(ms.array({#axes}, "int64", axes))},
                  {keepdims = keepdims, axes = axes})
@@ -378,11 +403,12 @@ function common.sums_of_bytes(n, op, names, attributes)
   inputs[3] = zero and total(weights, summed, 0) or ""
   if has_zeros then
     if zero then inputs[3] = n:add("Sub", {inputs[3], numbers(zeros, common.count(w.shape) // channels)}) end
-    inputs[4], inputs[5] = total(names.x, {#x.shape - 1}, 1), numbers(zeros, 1)
+    inputs[4] = is_product and total(names.x, {#x.shape - 1}, 1) or sums_of_windows(n, image, w.shape, own)
+    inputs[5] = numbers(zeros, 1)
   end
   for k = 2, 5 do inputs[k] = inputs[k] or "" end
   table.move({names.scale or "", names.weights_scale or "", names.bias or ""}, 1, 3, 6, inputs)
-  return n:add("OfSums", inputs, {axis = is_product and #x.shape - 1 or 1}, 1, "msched")
+  return n:add("OfSums", inputs, {axis = is_product and #x.shape - 1 or 1, groups = own.group or 1}, 1, "msched")
 end
 -- The same of a node's inputs, by their numbers: a list, as n:gives takes it.
 function common.given_sums(n, op, numbers, attributes)

@@ -509,6 +509,12 @@ operators.LpPool = function(n)
   end)
 end
 
+-- The sums of windows of integers, channel by channel; around the image are zeros.
+operators["msched.SumsOfWindows"] = function(n)
+  local X, w, shape = pool_window(n)
+  return windowed(around(X, w, zero(X.type)), w, shape, te.sum, function(Q, at) return Q[at] end)
+end
+
 local function global(reducer, before, after)
   return function(n)
     local X, set = n:x(1), {}

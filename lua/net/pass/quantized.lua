@@ -1,8 +1,8 @@
 -- Products and convolutions between DequantizeLinear nodes, by constant weights, become those of the quantized
 -- integers: sums of 32 bits, exact, which the scales then multiply in float32. A zero point of the activations goes
 -- into the bias, as what it adds is the same for each result of a channel: its product with the sum of the channel's
--- weights. Weights have zero points of 0. What is left to compute of constants is nodes, which are folded when the
--- network is planned.
+-- weights. Where weights have a zero point, the product takes both (lua/net/operators/products.lua). What is left
+-- to compute of constants is nodes, which are folded when the network is planned.
 local pass = {name = "quantized", text = "multiplies quantized integers where only their real values were multiplied",
               needs_values = true}
 
@@ -45,11 +45,22 @@ end
 -- Activations of one scale, and constant weights of one, or one a channel, that lie along this dimension (from 0).
 function Rewriter:operands(node, channels)
   local x, w = self:dequantized(node.inputs[1]), self:dequantized(node.inputs[2])
-  if not x or not w or x.scales ~= 1 or not w.constant or w.zero ~= 0 then return nil end
+  if not x or not w or x.scales ~= 1 or not w.constant then return nil end
   local axis, products = channels(#w.shape), 1
   for d, extent in ipairs(w.shape) do products = products * (d == axis + 1 and 1 or extent) end
-  if products >= LONGEST or w.scales > 1 and (w.axis ~= axis or w.scales ~= w.shape[axis + 1]) then return nil end
+  local longest = w.zero == 0 and LONGEST or LONGEST // 2
+  if products >= longest or w.scales > 1 and (w.axis ~= axis or w.scales ~= w.shape[axis + 1]) then return nil end
   return x, w
+end
+
+-- Sums of products of integers; `weights` of bytes, as `w` says. Where these have a zero point, both are taken.
+function Rewriter:sums(op, image, weights, x, w, attributes)
+  local inputs = {image, weights}
+  if w.zero ~= 0 then
+    inputs[3] = self.added:constant({}, self.values[x.bytes].type, {x.zero})
+    inputs[4] = self.added:constant({}, self.values[w.bytes].type, {w.zero})
+  end
+  return self.added:node(op, inputs, attributes)
 end
 
 -- A vector of the channels, in the place that they have in a result of so many dimensions, of which `after` come
@@ -62,7 +73,7 @@ end
 function Rewriter:finish(node, sums, x, w, weights, options)
   local scale = self.added:node("Mul", {x.scale, w.scale})
   if w.scales > 1 then scale = self:along(scale, options.channels, options.after) end
-  if x.zero ~= 0 then
+  if x.zero ~= 0 and w.zero == 0 then
     local each =
       self.added:node("ReduceSum", {self.added:node("Cast", {weights}, {to = 6}),
                                     self.added:constant({#options.summed}, "int64", options.summed)}, {keepdims = 0})
@@ -103,6 +114,7 @@ function Rewriter:padded(node, x, w)
     if x.zero ~= 0 then return nil end
     more = 0
   end
+  if w.zero ~= 0 then return x.bytes, w.bytes, attributes end
   if more == 0 and (x.zero == 0 or not around) then return x.bytes, w.bytes, attributes end
   local image, weights = {}, {}
   for d = 1, 2 * rank do image[d], weights[d] = 0, 0 end
@@ -125,7 +137,7 @@ function Rewriter:Conv(node)
   if not image then return false end
   local rank, summed = #w.shape, {}
   for d = 2, rank do summed[d - 1] = d - 1 end
-  local sums = self.added:node("ConvInteger", {image, weights}, attributes)
+  local sums = self:sums("ConvInteger", image, weights, x, w, attributes)
   self:finish(node, sums, x, w, w.bytes, {channels = w.shape[1], after = rank - 2, summed = summed, bias = true})
   return true
 end
@@ -133,7 +145,7 @@ end
 function Rewriter:MatMul(node)
   local x, w = self:operands(node, function(rank) return rank - 1 end)
   if not x or #w.shape ~= 2 or #x.shape < 2 then return false end
-  local sums = self.added:node("MatMulInteger", {x.bytes, w.bytes})
+  local sums = self:sums("MatMulInteger", x.bytes, w.bytes, x, w)
   self:finish(node, sums, x, w, w.bytes, {channels = w.shape[2], after = 0, summed = {0}})
   return true
 end
@@ -145,7 +157,7 @@ function Rewriter:Gemm(node)
   local x, w = self:operands(node, function() return across and 0 or 1 end)
   if not x then return false end
   local weights = across and self.added:node("Transpose", {w.bytes}, {perm = {1, 0}}) or w.bytes
-  local sums = self.added:node("MatMulInteger", {x.bytes, weights})
+  local sums = self:sums("MatMulInteger", x.bytes, weights, x, w)
   self:finish(node, sums, x, w, weights, {channels = w.shape[across and 1 or 2], after = 0, summed = {0}})
   return true
 end

@@ -59,6 +59,21 @@ def quantized(x, y, kind):
     return [x, scalar(0.02), scalar(zero, kind), y, scalar(0.03), scalar(zero - 7, kind), scalar(0.05), scalar(zero - 1, kind)]
 
 
+def weighted_zeros():
+    """Convolutions of bytes by constant weights that have a zero point: of all channels, of groups, of one channel each."""
+    cases = []
+    for channels, filters, group in ((5, 6, 1), (6, 4, 2), (6, 6, 6), (4, 8, 4)):
+        for image_zero, attributes in ((0, dict(pads=[1, 1, 1, 1])), (7, dict(pads=[0, 1, 1, 0], strides=[2, 1])), (7, dict(dilations=[2, 1]))):
+            for some, kind in ((u8, np.uint8), (s8, np.int8)):
+                image, zero = [u8(2, channels, 6, 7), scalar(image_zero, np.uint8)], known(scalar(103 if kind is np.uint8 else -5, kind))
+                weights, attributes = known(some(filters, channels // group, 3, 2)), dict(group=group, **{k: v for k, v in attributes.items() if k != "group"})
+                scales = [known(np.abs(f32(filters)) * 0.01), scalar(0.3), scalar(9, np.uint8), known(np.arange(filters, dtype=np.int32) * 90)]
+                cases.append(("QLinearConv", "", attributes, [image[0], scalar(0.02), image[1], weights, scales[0], known(np.full(filters, zero, kind)), *scales[1:]], 1))
+                if kind is np.uint8:
+                    cases.append(("ConvInteger", "", attributes, [image[0], weights, image[1], zero], 1))
+    return cases
+
+
 def recurrent(op, gates, **more):
     """Random recurrent networks: directions, lengths, states, activations."""
     cases = []
@@ -211,7 +226,7 @@ def all_cases():
     cases = recurrent("LSTM", 4) + recurrent("LSTM", 4, input_forget=1) + recurrent("GRU", 3) + recurrent("GRU", 3, linear_before_reset=1) + recurrent("RNN", 1)
     for op, gates, names in (("LSTM", 4, ["HardSigmoid", "Softsign", "Relu"]), ("GRU", 3, ["Sigmoid", "LeakyRelu"]), ("RNN", 1, ["Relu"])):
         cases += [c for c in recurrent(op, gates, activations=names) if c[2]["direction"] != "bidirectional"]
-    return cases + attention_cases() + norm_cases() + fused_cases() + quantized_cases() + resize_cases() + integer_lstms() + of_gpus() + more_cases() + ml_cases()
+    return cases + attention_cases() + norm_cases() + fused_cases() + quantized_cases() + resize_cases() + integer_lstms() + of_gpus() + more_cases() + ml_cases() + weighted_zeros()
 
 
 def resize_cases():

@@ -357,6 +357,39 @@ do
   check("QLinearConv", {X, f32({}, {0.5}), Z, W, known(f32({1}, {4})), known {"int8", {1}, {0}}, f32({}, {2}),
                         {"uint8", {}, {10}}, known {"int32", {1}, {5}}}, {{"uint8", {1, 1, 3, 3}, y}},
         {pads = {1, 1, 1, 1}})
+  -- Weights that have zero points, one or one a channel: images of several channels, of groups, of one channel each.
+  for _, c in ipairs {{2, 3, 1, 1, 2, "int8"}, {4, 4, 2, 1, 1, "uint8"}, {3, 6, 3, 2, 0, "int8"}} do
+    local ci, co, groups, stride, padding, t = table.unpack(c)
+    local per = ci // groups
+    local side = (4 + 2 * padding - 2) // stride + 1
+    for _, many in ipairs {false, true} do
+      for _, xz in ipairs {0, 5} do
+        local pixels, filters, points, sums = {}, {}, {}, {}
+        for k = 1, ci * 16 do pixels[k] = k * 37 % 256 end
+        for k = 1, co * per * 4 do filters[k] = k * 53 % 200 - (t == "int8" and 100 or 0) end
+        for k = 1, many and co or 1 do points[k] = k * 3 + 1 end
+        for o = 0, co - 1 do
+          for row = 0, side - 1 do
+            for column = 0, side - 1 do
+              local sum = 0
+              for k = 0, per * 4 - 1 do
+                local r, s = row * stride + k % 4 // 2 - padding, column * stride + k % 2 - padding
+                if r >= 0 and r < 4 and s >= 0 and s < 4 then
+                  sum = sum + (pixels[(o // (co // groups) * per + k // 4) * 16 + r * 4 + s + 1] - xz)
+                    * (filters[o * per * 4 + k + 1] - points[many and o + 1 or 1])
+                end
+              end
+              sums[#sums + 1] = sum
+            end
+          end
+        end
+        local given = {{"uint8", {1, ci, 4, 4}, pixels}, known {t, {co, per, 2, 2}, filters}, {"uint8", {}, {xz}},
+                       known {t, many and {co} or {}, points}}
+        check("ConvInteger", given, {{"int32", {1, co, side, side}, sums}},
+              {pads = {padding, padding, padding, padding}, strides = {stride, stride}, group = groups})
+      end
+    end
+  end
 end
 -- Longer ones are products with tables, or two products, by the length; a long prime is one sum.
 local function turned(list, length, bins, sign, scale)

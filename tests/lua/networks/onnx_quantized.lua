@@ -79,9 +79,20 @@ check({op = "Conv", shape = {1, 3, 5, 6}, weights = {2, 3, 3, 3}, attributes = {
 check({op = "Conv", shape = {1, 3, 5, 6}, weights = {2, 3, 3, 3}, zero = 7, attributes = {auto_pad = "SAME_LOWER"}})
 check({op = "Conv", shape = {1, 4, 7}, weights = {3, 4, 3}, x = "int8", zero = -128, channels = 3}, "ConvInteger")
 check({op = "MatMul", shape = {3, 8}, weights = {8, 5}, w = "uint8", x = "int8", zero = -3}, "MatMulInteger")
--- Not where weights have a zero point, scales lie along what is summed, a factor stands before the product, or bytes
--- are wider.
-check({op = "MatMul", shape = {3, 8}, weights = {8, 5}, weight_zero = 2})
+-- Weights that have a zero point: the product takes it, and that of the activations.
+check({op = "MatMul", shape = {3, 8}, weights = {8, 5}, weight_zero = 2}, "MatMulInteger")
+check({op = "MatMul", shape = {2, 3, 8}, weights = {8, 5}, w = "uint8", weight_zero = 131, zero = 9}, "MatMulInteger")
+check({op = "Gemm", shape = {3, 8}, weights = {5, 8}, zero = 7, weight_zero = -2, channels = 5, axis = 0, bias = 5,
+       attributes = {transB = 1}}, "MatMulInteger")
+for _, groups in ipairs {1, 2, 4} do
+  for _, zero in ipairs {0, 9} do
+    check({op = "Conv", shape = {1, 4, 5, 6}, weights = {4, 4 // groups, 3, 3}, w = "uint8", zero = zero,
+           weight_zero = 120, bias = 4, attributes = {group = groups, pads = {1, 1, 1, 1}}}, "ConvInteger")
+  end
+end
+check({op = "Conv", shape = {1, 4, 5, 6}, weights = {3, 4, 3, 3}, zero = 7, weight_zero = 3,
+       attributes = {auto_pad = "SAME_UPPER"}})
+-- Not where scales lie along what is summed, a factor stands before the product, or bytes are wider.
 check({op = "MatMul", shape = {3, 8}, weights = {8, 5}, channels = 8, axis = 0})
 check({op = "Gemm", shape = {3, 8}, weights = {8, 5}, attributes = {alpha = 0.5}})
 
