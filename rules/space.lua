@@ -275,9 +275,25 @@ local function schedules_of(described, func, context, report)
   return made
 end
 
+local KINDS = {"rules", "postprocs", "mutators"}
+
+-- A context whose lists have nothing that it notes as left out.
+local function without(context)
+  local changes = {}
+  for _, kind in ipairs(KINDS) do
+    changes[kind] = {}
+    for _, part in ipairs(context[kind]) do
+      local name = kind == "mutators" and part[1] or part
+      if not context.left_out[name] then table.insert(changes[kind], part) end
+    end
+  end
+  return targets.changed(context, changes)
+end
+
 -- The target's context, with what a user described in place of its own.
 local function described_context(context, described)
-  return targets.context(context.target, targets.changed(context, described))
+  local own = targets.context(context.target, targets.changed(context, described))
+  return own.left_out and without(own) or own
 end
 
 -- The schedules that a space begins with which a user described, in place of the target's; and rules and context to go
@@ -349,6 +365,30 @@ function space.generate(func, parts, seed)
   local schedules = {}
   for i, s in ipairs(states) do schedules[i] = s.sch end
   return schedules, report, product
+end
+
+-- Leaves one of the target's rules, postprocessors or mutators out, by its name; spaces that are described in place of
+-- the target's have it neither.
+function space.leave_out(parts, name)
+  local own, names, found = targets.context(parts.context.target), {}, false
+  for _, kind in ipairs(KINDS) do
+    for _, part in ipairs(own[kind]) do names[#names + 1] = type(part) == "table" and part[1] or part end
+  end
+  for _, known in ipairs(names) do found = found or known == name end
+  if not found then
+    error(string.format("there is no rule, postprocessor or mutator `%s` to leave out; the target has %s", name,
+                        table.concat(names, ", ")), 0)
+  end
+  parts.context = without(targets.changed(parts.context,
+                                          {left_out = targets.changed(parts.context.left_out or {}, {[name] = true})}))
+  for _, kind in ipairs(KINDS) do
+    local kept = {}
+    for _, entry in ipairs(parts[kind]) do
+      local part = kind == "mutators" and entry[1] or entry
+      if rawget(part, "name") or part.name ~= name then kept[#kept + 1] = entry end -- a user's may have its name
+    end
+    parts[kind] = kept
+  end
 end
 
 -- Adds what a user registered: spaces in place of the target's, with their postprocessors and mutators if they name

@@ -5,7 +5,7 @@ local limited, registered = msched.limited, msched.registered
 local parts = space.parts(targets.context(msched.target(MSCHED_TARGET)))
 
 local worker = {environment = msched.load "lua.lib.environment".new}
-local KINDS = {"rule", "postproc", "mutator", "space", "intrinsic"}
+local KINDS = {"rule", "postproc", "mutator", "space", "without", "intrinsic"}
 local define_intrinsic = msched.intrinsic
 
 -- One that the state knows already counts as registered too: pools are given what sandboxes have read.
@@ -26,10 +26,11 @@ forget_registered()
 function worker.load(chunk, path)
   local ok, _, message = limited("file", {name = path, apply = chunk})
   if not ok then error(message, 0) end
+  for _, name in ipairs(registered.without) do space.leave_out(parts, name) end
   space.add(parts, registered)
   if forget_registered() == 0 then
-    error(path .. ": it registers nothing: a file of rules calls ms.rule, ms.postproc, ms.mutator, ms.space or \z
-                   ms.intrinsic", 0)
+    error(path .. ": it registers nothing: a file of rules calls ms.rule, ms.postproc, ms.mutator, ms.space, \z
+                   ms.without or ms.intrinsic", 0)
   end
 end
 

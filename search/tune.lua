@@ -3,6 +3,7 @@ local targets, space, refusals = msched.load "rules.targets", msched.load "rules
 local Task, Run = msched.load "search.task", msched.load "search.run"
 local groups, whole = msched.load "search.groups.groups", msched.load "search.groups.whole"
 local fixed, run_options = msched.load "search.fixed", msched.load "search.options"
+local sources = msched.load "search.sources"
 local log, policies, schedulers, services = msched.load "search.log", msched.load "search.policy",
   msched.load "search.scheduler", msched.load "search.services"
 
@@ -114,7 +115,7 @@ function tune.open(func, target, options)
   if func:has_empty() then error(tune.empty_text(func), 0) end
   msched.rule_timeout(timeout)
   msched.skip_failing(options.skip_failing)
-  local box = msched.sandbox {files = options.files or {}, target = target.text, timeout = timeout,
+  local box = msched.sandbox {files = sources(options), target = target.text, timeout = timeout,
                               skip_failing = options.skip_failing}
   local parts = space.parts(targets.context(target))
   space.add(parts,
@@ -379,7 +380,9 @@ end
 -- that gives what others' routines for it take, {name =, seconds =}, or nil: it is shown).
 function tune.all(items, options)
   -- once, for all states of the run
-  if options.files then options = setmetatable({files = msched.sources(options.files)}, {__index = options}) end
+  if options.files or options.without then
+    options = setmetatable({files = sources(options), without = {}}, {__index = options})
+  end
   if options.fixed_order then
     local postprocs = table.move(options.postprocs or {}, 1, #(options.postprocs or {}), 1, {})
     postprocs[#postprocs + 1] = msched.load "search.fixed_order"

@@ -10,7 +10,7 @@ untuned.PROPOSALS, untuned.DRAWN = {budget = 10000, most = 200, each = 3}, 200
 
 -- What a proposal depends on besides function and target, as its record has it; nil: it is made again each time, since
 -- it depends on what the user gives.
-local PARTS = {"files", "rules", "spaces", "mutators", "postprocs"}
+local PARTS = {"files", "without", "rules", "spaces", "mutators", "postprocs"}
 local function proposer_of(options)
   local registered = msched.registered
   local own = #registered.rule + #registered.postproc + #registered.mutator + #registered.space > 0

@@ -227,6 +227,11 @@ check "bench ops of no library" 1 "no library of oneDNN" "$msched" bench ops --o
 check "bench auto" 0 "NRM_1_b1   " env $unread "$msched" bench auto NRM_1_b1 --trials 1 --db "$dir/ops.db"
 check "bench auto of a store" 0 '"limit":1.7' env $unread "$msched" bench auto NRM_1_b1 --db "$dir/ops.db" --json
 check "bench auto by estimate" 0 '"median":' env $unread "$msched" bench auto NRM_1_b1 --no-tune --db "$dir/ops.db" --json
+check "bench ablation" 0 "without register_tile " "$msched" bench ablation "ops:matmul(24,32,16)" --trials 1 --without register_tile --without group_sums --without constants
+case $output in *"without group_sums"*"the same: it changes none of 1"*"without constants"*"the same: "*) ;; *) echo "bench ablation: $output" && failed=1 ;; esac
+check "bench ablation of constants" 0 '"bench":"ablation total"' "$msched" bench ablation "ops:dense(24,32,16,constant=true)" --trials 1 --without constants --without rewrite_layout --json
+case $output in *'"constants":'*'"rewrite_layout":'*'"changed":1'*) ;; *) echo "bench ablation of constants: $output" && failed=1 ;; esac
+check "bench ablation of no rule" 1 "there is no rule, postprocessor or mutator" "$msched" bench ablation "ops:matmul(24,32,16)" --trials 1 --without fly
 check "bench auto of no record" 1 "no record for" "$msched" bench auto SFM_1_b1 --db "$dir/ops.db"
 check "bench lenet of nothing" 2 "takes a batch" "$msched" bench lenet fly
 check "bench search" 0 "SFM       mutated" "$msched" bench search SFM --count 20 --trials 0

@@ -9,22 +9,6 @@ local SECONDS = tools.at_most(0.5) -- of timing, each
 local TOLERANCE = 1e-4 -- of probabilities
 local NEAR = 1.7 -- times as long as tuned: what counts as near
 
-local function kernel_of(func, scheduled, target)
-  return ms.build(scheduled, {target = target.text, reference = func})
-end
-
--- Kernels of a function on equal arguments, timed in turn.
-local function time_kernels(func, kernels)
-  local calls = {}
-  for i, k in ipairs(kernels) do
-    local arrays = ms.arrays_for(func, 1)
-    ms.fill_for_timing(func, arrays, k:target())
-    calls[i] = k:prepare(table.unpack(arrays))
-    calls[i]:run()
-  end
-  return ms.time_in_turn(calls, SECONDS)
-end
-
 -- A schedule at once: how long that took, and whether its template was known; and the schedule.
 local function schedule_at_once(func, target, options)
   local start = ms.clock()
@@ -47,8 +31,9 @@ end
 
 local function measure(member, func, trace, target, options)
   local sch, took = (options["no-tune"] and first_proposal or schedule_at_once)(func, target, options)
-  local auto = kernel_of(func, sch:func(), target)
-  local times = time_kernels(func, {auto, kernel_of(func, ms.apply(func, trace):func(), target)})
+  local auto = tools.kernel_of(func, sch:func(), target)
+  local times = tools.time_kernels(func, {auto, tools.kernel_of(func, ms.apply(func, trace):func(), target)},
+                                   SECONDS)
   return {task = member.name, code = member.code, seconds = times[1].seconds, tuned = times[2].seconds,
           ratio = times[1].seconds / times[2].seconds, scheduling = took.seconds, known = took.known}
 end
@@ -160,11 +145,11 @@ function bench.lenet(options, words)
   local func = cli.functions_of(ms.bench_data .. "/../../lua/examples/lenet.lua", {tostring(batch)})[1]
   local sch, took = (options["no-tune"] and first_proposal or schedule_at_once)(func, target, options)
   local plain = outer_loops_parallel(func)
-  local auto = kernel_of(func, sch:func(), target)
-  local other = kernel_of(func, plain:func(), target)
+  local auto = tools.kernel_of(func, sch:func(), target)
+  local other = tools.kernel_of(func, plain:func(), target)
   local difference = ms.compare(auto, function(...) other:run(...) end, 1)
   if not (difference <= TOLERANCE) then cli.refuse("lenet: the schedules' results differ by %g", difference) end
-  local times = time_kernels(func, {auto, other})
+  local times = tools.time_kernels(func, {auto, other}, SECONDS)
   local row =
     {bench = "lenet", batch = batch, seconds = times[1].seconds, parallel = times[2].seconds, ratio = times[2].seconds
      / times[1].seconds, scheduling = took.seconds, passes = passes_of(sch), blocks = passes_of(plain)}

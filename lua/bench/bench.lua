@@ -144,8 +144,9 @@ end
 local PRODUCTS = {gemm = bench_gemm, tune = bench_tune}
 
 -- Those with a file of their own, which takes names.
-local OWN = {nets = "lua.bench.nets", ops = "lua.bench.ops", policies = "lua.bench.policies",
-             quality = "lua.bench.quality", search = "lua.bench.search", transfer = "lua.bench.transfer"}
+local OWN = {ablation = "lua.bench.ablation", nets = "lua.bench.nets", ops = "lua.bench.ops",
+             policies = "lua.bench.policies", quality = "lua.bench.quality",
+             search = "lua.bench.search", transfer = "lua.bench.transfer"}
 
 return function(options, names, rest)
   options.data = options.data or ms.bench_data
@@ -157,8 +158,8 @@ return function(options, names, rest)
     ms.load "lua.bench.model"(options)
     return cli.DONE
   end
-  local known = {"replay", "kinds", "search", "policies", "quality", "ops", "nets", "auto", "lenet", "gemm", "tune",
-                 "model", "transfer"}
+  local known = {"replay", "kinds", "search", "policies", "quality", "ops", "ablation", "nets", "auto", "lenet",
+                 "gemm", "tune", "model", "transfer"}
   cli.misuse("name a benchmark: %s or %s%s", table.concat(known, ", ", 1, #known - 1), known[#known],
              ms.load "lua.lib.nearest".meant(name or "", known))
 end

@@ -77,6 +77,22 @@ function tools.tuned(store, func, target, options)
   return task.fastest and task.fastest.trace or cli.refuse("%s: %s", func:name(), tune.why(task)), task.done
 end
 
+function tools.kernel_of(func, scheduled, target)
+  return ms.build(scheduled, {target = target.text, reference = func})
+end
+
+-- Kernels of a function on equal arguments, timed in turn, so many seconds each.
+function tools.time_kernels(func, kernels, seconds)
+  local calls = {}
+  for i, k in ipairs(kernels) do
+    local arrays = ms.arrays_for(func, 1)
+    ms.fill_for_timing(func, arrays, k:target())
+    calls[i] = k:prepare(table.unpack(arrays))
+    calls[i]:run()
+  end
+  return ms.time_in_turn(calls, seconds)
+end
+
 -- ---- Suites: of `msched bench ops` and `msched bench auto` ----
 
 -- The trace that a member of a suite is measured with, by its record, or tuned with options.trials; then how many

@@ -28,11 +28,13 @@ const struct cli_command cli_commands[] = {
     {"bench",
      "replay [NAME… | all | growth]\nkinds\nsearch [NAME… | FILE… | all]\npolicies [NAME… | FILE…]\ntransfer [NAME… | "
      "FILE…]\nquality "
-     "[NAME…]\nops [NAME… | FILE…]\nnets FILE.onnx[:NAME=SHAPE]…\nauto [NAME… | FILE…]\nlenet [BATCH]\ngemm\ntune",
+     "[NAME…]\nops [NAME… | FILE…]\nablation [NAME… | FILE…]\nnets FILE.onnx[:NAME=SHAPE]…\nauto [NAME… | "
+     "FILE…]\nlenet [BATCH]\ngemm\ntune",
      "Measures: replay, traces a second on one core; kinds, the cost of each kind of instruction; search, the cost of "
      "candidates and runs of the search; policies, the best of each policy with as many trials; transfer, the trials "
      "that records of others save; quality, the time to "
-     "TVM's best; ops, a suite's tuned operators beside vendors' routines; nets, networks beside onnxruntime or "
+     "TVM's best; ops, a suite's tuned operators beside vendors' routines; ablation, what each rule of the space is "
+     "worth; nets, networks beside onnxruntime or "
      "OpenVINO; auto, "
      "schedules without tuning beside tuned ones; lenet, a network scheduled at once; gemm, tuned matrix products "
      "beside vendors'; tune, seconds a "

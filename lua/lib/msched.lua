@@ -18,7 +18,8 @@ ms.heuristics = ms.load "rules.heuristics"
 
 -- ---- What a user's file may define: each call registers, and returns what it was given, checked ----------------
 
-ms.registered = {rule = {}, postproc = {}, mutator = {}, space = {}, policy = {}, model = {}, pass = {}}
+ms.registered =
+  {rule = {}, postproc = {}, mutator = {}, space = {}, without = {}, policy = {}, model = {}, pass = {}}
 
 -- A function alone is what is applied, named after where it is given.
 local function named(t) return type(t) == "function" and {name = (ms.where():gsub(": $", "")), apply = t} or t end
@@ -96,6 +97,18 @@ function ms.space(t)
   end
   table.insert(ms.registered.space, t)
   return t
+end
+
+-- Leaves rules, postprocessors or mutators of the target's out of the space, by their names.
+function ms.without(...)
+  if ms.build then
+    error("ms.without belongs in a file of --rules, which every worker reads; ms.tune takes names as `without`", 2)
+  end
+  for i = 1, select("#", ...) do
+    local name = select(i, ...)
+    if type(name) ~= "string" then error("ms.without takes names, not a " .. type(name), 2) end
+    table.insert(ms.registered.without, name)
+  end
 end
 
 local define_model, new_model = definer("model", {"update", "predict"}), ms.model

@@ -41,7 +41,7 @@ rule() { # name of the rule, its body
 }
 
 # A file that registers nothing is said so: it is another kind of file, or its calls are never reached.
-nothing='it registers nothing: a file of rules calls ms.rule, ms.postproc, ms.mutator, ms.space or ms.intrinsic'
+nothing='it registers nothing: a file of rules calls ms.rule, ms.postproc, ms.mutator, ms.space, ms.without or ms.intrinsic'
 printf '' | refused blank "blank.lua: $nothing"
 cat "$gemm" | refused function "function.lua: $nothing"
 printf 'local ms = require "msched"\nms.policy {name = "p", run = function() end}\n' | refused policy "policy.lua: $nothing"
@@ -52,7 +52,7 @@ rule names 'local names = {}
   error(table.concat(names, " "))' | refused names ": apply code_of cpu_features device_clocks devices divisors from_script functions_of_script \
 host intrinsic intrinsics_text join_traces limited load memoized model mutator options pass policy postproc rate_share \
 rate_text read_trace rule run_options schedule skips_failing sorted_keys space specialize stream target time_text type \
-unit_is_used unit_rate units visible where with_weights without_empty; mend it"
+unit_is_used unit_rate units visible where with_weights without without_empty; mend it"
 rule raises 'local x = nil + 1' | refused raises 'rule `raises`' 'raises.lua:2' 'raises.lua:3: attempt' 'leave it out'
 rule table 'error {1}' | refused table 'rule `table`'
 rule below 'sch:split(block, {2, 2})' | refused below 'rule `below`' 'below.lua:3:'
@@ -246,6 +246,26 @@ end}
 L
 "$msched" space "$gemm" --rules "$work/good.lua" -- 16 16 16 | grep -q '"mine", "12abtabletable"' || fail "the good rule"
 
+# What is left out: rules, postprocessors and mutators of the target's by name, one or several, by option or in
+# a file, beside rules of the user's own, and in a space that is described in place of the target's.
+has_tiles() { grep -q msched.register_tile; }
+"$msched" space "$gemm" -- 64 64 64 | has_tiles || fail "a space with register tiles"
+! "$msched" space "$gemm" --without register_tile -- 64 64 64 | has_tiles || fail "register tiles left out"
+"$msched" space "$gemm" --without tile_size --without rewrite_layout -- 64 64 64 | has_tiles || fail "others left out"
+printf 'local ms = require "msched"\nms.without("tile_size", "register_tile")\n' >"$work/less.lua"
+"$msched" space "$gemm" --rules "$work/good.lua" --rules "$work/less.lua" -- 64 64 64 >"$work/less"
+! has_tiles <"$work/less" || fail "register tiles left out by a file"
+grep -q '"mine", "12abtabletable"' "$work/less" || fail "the good rule beside what is left out"
+printf 'local ms = require "msched"\nms.space {rules = {"register_tile", "multi_level_tiling"}}\n' >"$work/space.lua"
+"$msched" space "$gemm" --rules "$work/space.lua" -- 64 64 64 | has_tiles || fail "a space of one's own"
+! "$msched" space "$gemm" --rules "$work/space.lua" --without register_tile -- 64 64 64 | has_tiles ||
+  fail "a space of one's own, less"
+"$msched" tune "$gemm" --without register_tile --without tile_size --trials 2 --db "$work/less.db" -- 64 64 64 >/dev/null || fail "tuning"
+! "$msched" space "$gemm" --without fly -- 64 64 64 2>"$work/err" || fail "an unknown rule is left out"
+grep -q 'there is no rule, postprocessor or mutator `fly` to leave out; the target has unroll_window, ' "$work/err" ||
+  fail "an unknown rule: $(cat "$work/err")"
+printf 'local ms = require "msched"\nms.without(1)\n' | refused number 'ms.without takes names, not a number'
+
 # Closures of a script run in its own state, with its libraries, within the same limit of time.
 cat >"$work/inline.lua" <<'L'
 local ms = require "msched"
@@ -258,7 +278,11 @@ assert(best.seconds > 0 and seen.rule > 0 and seen.postproc > 0 and seen.mutator
 assert(not ms.skips_failing())
 ms.tune(gemm, {trials = 2, skip_failing = true, db = arg[2], rules = {{name = "broken", apply = function() error "oh" end}}})
 ms.rule {name = "endless", apply = function(sch) while true do end end}
-local ok, message = pcall(ms.tune, gemm, {trials = 8, db = arg[3], rule_timeout = 0.2})
+local ok, message = pcall(ms.without, "tile_size")
+assert(not ok and message:find("ms.tune takes names as `without`", 1, true), message)
+ok, message = pcall(ms.tune, gemm, {trials = 2, db = arg[3], without = {1}})
+assert(not ok and tostring(message):find("item 1 of `without` is no name but a number", 1, true), message)
+ok, message = pcall(ms.tune, gemm, {trials = 8, db = arg[3], rule_timeout = 0.2})
 assert(not ok and tostring(message):find("rule `endless`", 1, true) and tostring(message):find("inline.lua:10", 1, true), message)
 local function hook() end
 debug.sethook(hook, "", 1000)
