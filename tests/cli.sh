@@ -219,6 +219,7 @@ check "bench ops" 0 "NRM_1_b1  " env $unread "$msched" bench ops NRM_1_b1 --tria
 check "bench ops of short floats" 0 "F16_1_b1  " env $unread "$msched" bench ops F16_1_b1 --suite products --trials 1
 case $output in *F16_1_b1*GFLOP/s*GB/s*%\ of\ *) ;; *) echo "bench ops of short floats: no share of the vectors that compute them: $output" && failed=1 ;; esac
 check "bench ops of a store" 0 '"task":"NRM_1_b1"' env $unread "$msched" bench ops NRM_1_b1 --db "$dir/ops.db" --json
+check "bench ops of cold data" 0 " of memory" env $unread "$msched" bench ops NRM_1_b1 --db "$dir/ops.db" --cold
 check "bench ops of no record" 1 "no record for" "$msched" bench ops SFM_1_b1 --db "$dir/ops.db"
 check "bench ops of nothing" 2 "none of its codes" "$msched" bench ops fly
 check "bench ops of a suite's word that is none's" 2 "batch=1: to which suite" "$msched" bench ops suite:ops_int8 batch=1

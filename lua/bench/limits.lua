@@ -79,8 +79,9 @@ local SIZES = 2 -- of each doubling, that are read for all between
 
 -- What holds so many bytes, by the nearest level of memory that has room for them; its bandwidth is that of reading a
 -- buffer of nearly as many, not fewer: a machine may lend less of a cache than it says it has, and a power of two below
--- may lie in a nearer one. The functions of a network share a few sizes, as each takes some 0.1 s to measure.
-local function memory_of_cpu(target, bytes)
+-- may lie in a nearer one. The functions of a network share a few sizes, as each takes some 0.1 s to measure. in_turn:
+-- read beside what is timed, as other programs take their share of memory, more at one time than at another.
+local function memory_of_cpu(target, bytes, in_turn)
   local cores = peak.cores_of(target)
   local levels = {{"the L1 caches", target.l1_bytes * cores}, {"the L2 caches", target.l2_bytes * cores},
                   {"the L3 cache", target.l3_bytes}}
@@ -88,7 +89,8 @@ local function memory_of_cpu(target, bytes)
   for i = #levels, 1, -1 do if bytes <= levels[i][2] then name, most = table.unpack(levels[i]) end end
   local size = math.min(math.max(math.ceil(2 ^ (math.ceil(SIZES * math.log(bytes, 2)) / SIZES)), LEAST), most)
   return {key = "memory of " .. size, name = name,
-          rate = function() return peak.bandwidth(target, size, bytes <= levels[2][2]) end}
+          rate = function() return peak.bandwidth(target, size, bytes <= levels[2][2]) end,
+          call = in_turn and function() return peak.reading_call(target, size) end or nil}
 end
 
 local function memory_of_device(target, bytes)
@@ -173,16 +175,18 @@ end
 
 -- The limit of a function on a target, {seconds, name, of = "operations" or "bytes", unit, arithmetic, memory}; nil: it
 -- is not known. again: a limit that was believed before: what it was measured by is measured again. traces: of the
--- space, or of the best. unit: where most operations have instructions of their own, {name, seconds, unit}, whatever
--- the limit. arithmetic (nil where there is none that is known) and memory: {name, seconds, source} of either.
-function Limits:of(func, target, again, traces)
+-- space, or of the best. copies: of the data, which are timed in turn, and so is the bandwidth; nil: there is one.
+-- unit: where most operations have instructions of their own, {name, seconds, unit}, whatever the limit. arithmetic
+-- (nil where there is none that is known) and memory: {name, seconds, source} of either.
+function Limits:of(func, target, again, traces, copies)
   local work = func:work()
   local bytes, multiplied = work.read_bytes + work.written_bytes,
     target.arch and traces and tensor_peak.type_of(traces) or nil
   if bytes == 0 or not runs_here(target) then return nil end
   local repeated = again and again[again.of == "bytes" and "memory" or "arithmetic"].source.key
   local longest, unknown = self:arithmetic(target, work.operations, multiplied, repeated)
-  local source = target.arch and memory_of_device(target, bytes) or memory_of_cpu(target, bytes)
+  local source = target.arch and memory_of_device(target, bytes)
+    or memory_of_cpu(target, bytes * (copies or 1), copies ~= nil)
   local memory =
     {name = source.name, source = source, seconds = bytes / self:rate(target, source, repeated == source.key)}
   local arithmetic = longest and {name = longest.source.name, source = longest.source, seconds = longest.seconds}

@@ -63,7 +63,7 @@ local function bench(members, store, options, target, vendors)
     local trace, trials, record = tools.trace_of(member, func, store, target, options)
     if trace then
       local row = bench_row.measure(member, func, trace, target, vendors, SECONDS,
-                                    record and {store = store:path(), record = record})
+                                    record and {store = store:path(), record = record}, options.cold)
       row.trials, failed = trials, failed + row.failed
       for _, what in ipairs(bench_row.wrong(row)) do wrong[#wrong + 1] = what end
       put_row(row, options)
@@ -78,6 +78,7 @@ end
 return function(options, words)
   return tools.of_suite(options, words, function(members, target)
     if target.arch and options.onednn then cli.misuse("--onednn: oneDNN has no routine for %s", target.text) end
+    if target.arch and options.cold then cli.misuse "--cold: of a GPU, say -timing=cold in --target" end
     local vendors = bench_row.vendors(target, options.onednn, options.json)
     return function(store) return bench(members, store, options, target, vendors) end
   end)

@@ -108,8 +108,8 @@ function peak.fastest(call, most)
   return least
 end
 
--- Bytes a second that so many cores read of a buffer of so many bytes, each a part of it, again and again.
-local function read(target, cores, bytes)
+-- The call of so many cores that read a buffer of so many bytes, each a part of it, again and again; and the bytes.
+local function reading(target, cores, bytes)
   local chains, lanes = target.vector_registers > 16 and 16 or 8, target.vector_bits // 32
   local steps = math.max(bytes // (4 * cores * chains * lanes), 1)
   local a_round = 4 * steps * chains * lanes
@@ -131,8 +131,14 @@ def bandwidth(X: T.Buffer((%d, %d, %d, %d), "float32"), S: T.Buffer((%d, %d, %d)
                             S[vt, vc, vl] = S[vt, vc, vl] + X[vt, vk, vc, vl]
 ]], cores, steps, chains, lanes, cores, chains, lanes, parallel(cores), cores, rounds, steps, chains, lanes)
   local kernel = ms.build(ms.from_script(script, "bandwidth"), {target = target.text})
-  return cores * rounds * a_round / peak.fastest(kernel:prepare(ms.array({cores, steps, chains, lanes}, "float32", 1),
-                                                 ms.array({cores, chains, lanes})), GLANCE)
+  return kernel:prepare(ms.array({cores, steps, chains, lanes}, "float32", 1), ms.array({cores, chains, lanes})),
+    cores * rounds * a_round
+end
+
+-- Bytes a second that they read.
+local function read(target, cores, bytes)
+  local call, work = reading(target, cores, bytes)
+  return work / peak.fastest(call, GLANCE)
 end
 
 -- Bytes a second that are read of a buffer of so many bytes; without bytes: of one far larger than the caches. own:
@@ -145,6 +151,12 @@ function peak.bandwidth(target, bytes, own)
     return peak.undisturbed(cores, function(n) return read(target, n, bytes // cores * n) end)
   end
   return read(target, cores, bytes)
+end
+
+-- A call that reads a buffer of so many bytes, for timing it in turn with others.
+function peak.reading_call(target, bytes)
+  local call, work = reading(target, cores_of(target), math.min(bytes, ms.host().memory // PART))
+  return {call = call, work = work}
 end
 
 -- ---- A GPU ----

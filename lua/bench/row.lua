@@ -89,8 +89,8 @@ local function run_theirs(v, ours)
   return why
 end
 
--- The calls of all vendors that have a routine for what is in these arrays: {name, library, call, routine, result}
--- each; and `again` of their work.
+-- The calls of all vendors that have a routine for what is in these arrays: {name, vendor, library, call, routine,
+-- result} each; and `again` of their work.
 local function vendor_calls(member, vendors, arrays, ours)
   local w, theirs = member.operator and work.of(member.operator, named.values(member.operator, member.words), arrays),
     {}
@@ -99,8 +99,8 @@ local function vendor_calls(member, vendors, arrays, ours)
     apart.running(v:name())
     local call = v:prepare(work.into(w, result))
     if call then
-      theirs[#theirs + 1] = {name = v:name(), library = tostring(v), call = call, routine = call:routine(),
-                             result = result}
+      theirs[#theirs + 1] = {name = v:name(), vendor = v, library = tostring(v), call = call,
+                             routine = call:routine(), result = result}
       -- it failed, perhaps with the context
       if call:on_device() and call:routine() == "" then run_theirs(theirs[#theirs], ours) end
     end
@@ -160,13 +160,38 @@ local function calls_of(member, func, kernel, vendors)
   return ours, theirs, failed
 end
 
+-- ---- Cold data -------------------------------------------------------------------------------------------------
+
+local FAR = 3 -- times the last cache: data that is not touched before so much other data was, lies in none
+local LEAST_COPY = 1 << 16 -- bytes that a copy counts for at least: smaller ones would be too many
+
+-- How many copies of a function's data are as large as that.
+local function copies_of(func, target)
+  return 1 + math.ceil(FAR * target.l3_bytes / math.max(cli.work_of(func).bytes, LEAST_COPY))
+end
+
+-- The calls of our kernel and of theirs become calls on so many copies of the arrays in turn, the first of which are
+-- theirs now.
+local function make_cold(member, func, kernel, ours, theirs, copies)
+  local calls, values = {ours}, member.operator and named.values(member.operator, member.words)
+  for _, v in ipairs(theirs) do v.calls = {v.call} end
+  for i = 2, copies do
+    local arrays = ms.arrays_for(func, 1)
+    ms.fill_for_timing(func, arrays, kernel:target())
+    calls[i] = kernel:prepare(table.unpack(arrays))
+    for _, v in ipairs(theirs) do v.calls[i] = v.vendor:prepare(work.of(member.operator, values, arrays)) end
+  end
+  for _, v in ipairs(theirs) do v.call, v.calls = ms.alternating(v.calls), nil end
+  return ms.alternating(calls)
+end
+
 -- What is measured of a machine, in turn with kernels where that can be (lua/bench/limits.lua).
 function rows.limits() return ms.load "lua.bench.limits".open(true) end
 
 -- The calls that reach the limits of a function on a target, to be timed in turn with a kernel: {source, call, work}
 -- each; the limit as it was measured before them is the second result, nil: it is not known.
-local function calls_of_limits(limits, func, trace, target)
-  local limit, list = limits:of(func, target, nil, {trace}), {}
+local function calls_of_limits(limits, func, trace, target, copies)
+  local limit, list = limits:of(func, target, nil, {trace}, copies), {}
   for _, part in ipairs {limit and limit.arithmetic or false, limit and limit.memory or false} do
     if part and part.source.call then
       local made = limits:call(target, part.source)
@@ -188,10 +213,13 @@ end
 
 -- The times of our kernel and of the vendors' in turn with what reaches the limits (rows.limits), so many seconds each:
 -- a row. member: {name, operator, words}, as suites have them; without an operator no vendor has a routine.
-function rows.measure_here(member, func, trace, target, vendors, limits, seconds)
+-- cold: on copies of the data in turn, so many that each comes from memory; not on a GPU.
+function rows.measure_here(member, func, trace, target, vendors, limits, seconds, cold)
   local kernel = ms.build(ms.apply(func, trace):func(), {target = target.text, reference = func})
   local ours, theirs, failed = calls_of(member, func, kernel, vendors)
-  local reaches, limit = calls_of_limits(limits, func, trace, target)
+  local copies = cold and copies_of(func, target) or nil
+  if cold then ours = make_cold(member, func, kernel, ours, theirs, copies) end
+  local reaches, limit = calls_of_limits(limits, func, trace, target, copies)
   local calls, hopeless = {ours}, math.max(LONG, HOPELESS * work.seconds_of_a_run(ours))
   for i, r in ipairs(reaches) do calls[1 + i] = r.call end
   time_first(theirs)
@@ -202,7 +230,7 @@ function rows.measure_here(member, func, trace, target, vendors, limits, seconds
   for i, r in ipairs(reaches) do
     limits:take(target, r.source, r.work / peak.least(times[1 + i].seconds, times[1 + i].low))
   end
-  if limit then limit = limits:of(func, target, nil, {trace}) end
+  if limit then limit = limits:of(func, target, nil, {trace}, copies) end
   local own = cli.work_of(func)
   local row = {task = member.name, seconds = times[1].seconds, low = times[1].low, high = times[1].high,
                operations = own.operations, unit = own.unit, bytes = own.bytes, vendors = theirs, failed = failed}
@@ -223,11 +251,11 @@ end
 
 -- The same in the vendors' process, where they have one. A library that ends it, or spoils the device for it, is said,
 -- and left out. from: {store =, record =}, the tensor intrinsics' that the trace may use; nil: they are the program's
--- own.
-function rows.measure(member, func, trace, target, vendors, seconds, from)
+-- own. cold: as measure_here has it.
+function rows.measure(member, func, trace, target, vendors, seconds, from, cold)
   if not vendors.apart then
     vendors.limits = vendors.limits or rows.limits()
-    return apart.here(rows.measure_here, member, func, trace, target, vendors, vendors.limits, seconds)
+    return apart.here(rows.measure_here, member, func, trace, target, vendors, vendors.limits, seconds, cold)
   end
   local failed = 0
   local row = apart.ask({ask = "row", target = target.text, trace = trace:text(), seconds = seconds,

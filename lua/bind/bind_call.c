@@ -134,6 +134,74 @@ static int in_order(lua_State *L) {
   return 1;
 }
 
+/* ---- Several in turn ---- */
+
+struct alternation {
+  struct bound_call **calls; /* kept in a table */
+  lua_Integer count, next;
+};
+
+static struct bound_call *take_next(struct alternation *t) {
+  struct bound_call *call = t->calls[t->next];
+  t->next = (t->next + 1) % t->count;
+  return call;
+}
+
+static bool attempt_alternating(void *data, ms_error *err) {
+  struct bound_call *call = take_next(data);
+  if (call->attempt) return call->attempt(call->data, err);
+  call->run(call->data);
+  return true;
+}
+
+static double seconds_of_next(struct alternation *t) {
+  struct bound_call *call = take_next(t);
+  if (call->sample) return call->sample(call->data, 1);
+  double start = vm_seconds();
+  call->run(call->data);
+  return vm_seconds() - start;
+}
+
+static double sample_alternating(void *data, uint32_t calls) {
+  double all = 0;
+  for (uint32_t i = 0; i < calls; i++) {
+    double seconds = seconds_of_next(data);
+    if (seconds < 0) return seconds;
+    all += seconds;
+  }
+  return all / calls;
+}
+
+static void release_alternation(void *data) {
+  struct alternation *t = data;
+  free(t->calls);
+  free(t);
+}
+
+/* alternating(calls): a call that runs the next of these each time, which live as long as it */
+static int alternating(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_settop(L, 1);
+  lua_Integer count = luaL_len(L, 1);
+  if (count < 1) return bind_refuse(L, "at least one call is expected");
+  lua_newtable(L); /* the list of the caller may change */
+  struct bound_call *call = bind_new_call(L, 2);
+  struct alternation *t = calloc(1, sizeof *t);
+  if (!t || !(t->calls = calloc((size_t)count, sizeof(struct bound_call *)))) abort();
+  *call = (struct bound_call){
+      .attempt = attempt_alternating, .sample = sample_alternating, .release = release_alternation, .data = t};
+  for (; t->count < count; t->count++) {
+    lua_rawgeti(L, 1, t->count + 1);
+    struct bound_call *each = luaL_testudata(L, -1, BOUND_CALL);
+    if (!each || (!each->sample && !each->run))
+      return bind_refuse(L, "number %d is no call of one kernel: kernel:prepare(arguments) gives one",
+                         (int)t->count + 1);
+    t->calls[t->count] = each;
+    lua_rawseti(L, 2, t->count + 1);
+  }
+  return 1;
+}
+
 /* call:run(): runs it once; its result is then where the tensors say */
 static int run(lua_State *L) {
   struct bound_call *call = check_call(L, 1);
@@ -216,4 +284,6 @@ void bind_calls(lua_State *L) {
   lua_setfield(L, -2, "time_in_turn");
   lua_pushcfunction(L, in_order);
   lua_setfield(L, -2, "in_order");
+  lua_pushcfunction(L, alternating);
+  lua_setfield(L, -2, "alternating");
 }

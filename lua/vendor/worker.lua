@@ -44,7 +44,7 @@ function answers.row(request)
   local func = member.operator and named.func(member.operator, member.words) or ms.from_script(member.script)
   local row = bench_row.measure_here(member, func, ms.read_trace(request.trace),
                                      known.target, without(known.vendors, request.skipped), limits, request.seconds)
-  for _, v in ipairs(row.vendors) do v.call, v.result = nil, nil end
+  for _, v in ipairs(row.vendors) do v.call, v.result, v.vendor = nil, nil, nil end
   collectgarbage() -- of the device's memory, too
   return row
 end

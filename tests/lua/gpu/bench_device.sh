@@ -112,4 +112,6 @@ grep -q "TVM tunes float32 on CPUs only" "$work/err" || fail "$(cat "$work/err")
 ! "$msched" bench quality --target "$target" --peer /x 2>"$work/err" || fail "TVM's quality on a GPU, by the old name of the option"
 grep -q "TVM is measured on CPUs only, not for cuda" "$work/err" || fail "$(cat "$work/err")"
 ! ops GMM_1_b1 --onednn /x || fail "oneDNN on a GPU"
+! ops GMM_1_b1 --cold || fail "cold data on a GPU"
+grep -q -- "--cold: of a GPU" "$work/err" || fail "cold data on a GPU: $(cat "$work/err")"
 echo "bench_device: ok"

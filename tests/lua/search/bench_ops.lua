@@ -76,6 +76,27 @@ call:run()
 assert(C[{7, 7}] == 16)
 local times = ms.time_in_turn({call, call}, 0.01)
 assert(#times == 2 and times[1].seconds > 0 and times[2].low <= times[2].high and times[1].runs > 0)
+
+-- Of several the next each time, and the first again: each product is there once its call was run.
+local results, products = {}, {}
+for i = 1, 3 do
+  results[i] = ms.array {8, 8}
+  products[i] = k:prepare(ms.array({8, 8}, "float32", i), ms.array({8, 8}, "float32", 1), results[i])
+end
+local all = ms.alternating(products)
+products[3] = nil
+collectgarbage()
+all:run()
+all:run()
+assert(results[1][{0, 0}] == 8 and results[2][{3, 4}] == 16 and results[3][{7, 7}] == 0)
+assert(ms.time_in_turn({all, call}, 0.01)[1].seconds > 0 and results[3][{7, 7}] == 24)
+results[1][{0, 0}], results[2][{0, 0}] = 0, 0
+for _ = 1, 3 do all:run() end
+assert(results[1][{0, 0}] == 8 and results[2][{0, 0}] == 16)
+refuses("at least one call", ms.alternating, {})
+refuses("number 2 is no call of one kernel", ms.alternating, {call, C})
+refuses("number 1 is no call of one kernel", ms.alternating, {ms.in_order {call}})
+
 refuses("from 1 to", ms.time_in_turn, {}, 1)
 refuses("number 1 is no call", ms.time_in_turn, {C}, 1)
 refuses("arguments are expected", k.prepare, k, C)
