@@ -142,7 +142,7 @@ static const struct c_template templates[] = {
     {"rsqrt", "", "$V ms_rsqrt_$N($V x) { return 1 / $Csqrt$F(x); }",
      "$V ms_rsqrt_$N($V x) {\n  $L x[l] = 1 / $Csqrt$F(x[l]);\n  return x;\n}"},
     {"isnan", "", "int ms_isnan_$N($V x) { return x != x; }", "$I ms_isnan_$N($V x) { return x != x; }"},
-    /* Cephes' range reduction and coefficients; 2^k in two steps, so that results overflow and vanish as they should.
+    /* Cephes' range reduction; 2^k in two steps, so that results overflow and vanish as they should.
      * Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits. */
     {"power_of_two", "of_bits", "$V ms_power_of_two_$N($I k) { return ms_of_bits_$N(($U)(k + 127) << 23); }", NULL},
     {"exp", "splat select bits power_of_two",
@@ -154,7 +154,6 @@ static const struct c_template templates[] = {
      "  $V r = k_real * -0.693359375f + x;\n"
      "  r = k_real * 2.12194440e-4f + r;\n"
      "  $V $Hpr:exp;\n"
-     "  p = p * (r * r) + r + 1.0f;\n"
      "  $I half = k >> 1;\n"
      "  return p * ms_power_of_two_$N(half) * ms_power_of_two_$N(k - half);\n}",
      NULL},
@@ -163,7 +162,7 @@ static const struct c_template templates[] = {
      "  $V size = ms_fabs_$N(x), s = x * x;\n"
      "  $V $Hps:tanh;\n"
      "  $V near = p * s * x + x, far = 1.0f - 2.0f / (ms_exp_$N(size + size) + 1.0f);\n"
-     "  return ms_copysign_$N($S(size < 0.625f, near, far), x);\n}",
+     "  return ms_copysign_$N($S(size < 0.6667f, near, far), x);\n}",
      NULL},
     {"erf", "splat select exp fabs copysign",
      "$V ms_erf_$N($V x) {\n"

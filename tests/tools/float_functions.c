@@ -1,9 +1,10 @@
-/* float_functions [--every N] [--target TARGET] [FUNCTION…]: compares elementary functions of float32, compiled in
- * vectors, with the C library's of float64 rounded to float32, for every Nth of the 2^32 patterns; without --every, for
- * all; functions of two numbers for as many pairs: of special values first, then drawn. In three modes: in a fixed
- * order, in a free one, and without fast math. Prints a row of a table for each function and mode. An error is in units
- * in the last place of the result of float64; a 0 where a subnormal number is right is counted instead. Exit status 1:
- * a result is farther off than tir/functions.def allows, or is NaN, infinite, 0 or -0 where it should not be. */
+/* float_functions [--every N] [--first N] [--target TARGET] [FUNCTION…]: compares elementary functions of float32,
+ * compiled in vectors, with the C library's of float64 rounded to float32, for every Nth of the 2^32 patterns, from the
+ * first on; without --every, for all; functions of two numbers for as many pairs: of special values first, then drawn.
+ * In three modes: in a fixed order, in a free one, and without fast math. Prints a row of a table for each function and
+ * mode. An error is in units in the last place of the result of float64; a 0 where a subnormal number is right is
+ * counted instead. Exit status 1: a result is farther off than tir/functions.def allows, or is NaN, infinite, 0 or -0
+ * where it should not be. */
 #include "tir/tir.h"
 
 #include "jit/jit.h"
@@ -203,13 +204,13 @@ static bool print_row(const struct tir_function_row *f, enum mode mode, const st
 }
 
 /* 0: as stated; 1: farther off; 2: err is filled. */
-static int compare_function(const struct tir_function_row *f, uint64_t every, const struct jit_target *target,
-                            ms_error *err) {
+static int compare_function(const struct tir_function_row *f, uint64_t first, uint64_t every,
+                            const struct jit_target *target, ms_error *err) {
   bool ok = true;
   for (int mode = 0; mode < MODES; mode++) ok = open_kernel(&run.of[mode], f, mode, target, err) && ok;
-  uint64_t total = (((uint64_t)1 << 32) + every - 1) / every;
+  uint64_t total = (((uint64_t)1 << 32) - first + every - 1) / every;
   for (uint64_t at = 0; ok && at < total; at += CHUNK)
-    ok = compare_chunk(f, at * every, every, total - at < CHUNK ? (uint32_t)(total - at) : CHUNK, err);
+    ok = compare_chunk(f, first + at * every, every, total - at < CHUNK ? (uint32_t)(total - at) : CHUNK, err);
   int status = ok ? 0 : 2;
   for (int mode = 0; mode < MODES; mode++) {
     if (ok && !print_row(f, mode, &run.of[mode])) status = 1;
@@ -232,7 +233,7 @@ static bool is_asked_for(const char *name, char **names, int count) {
 
 int main(int argc, char **argv) {
   const char *target_text = "native";
-  unsigned long long every = 1;
+  unsigned long long every = 1, first = 0;
   int at = 1, status = 0;
   ms_error err = {0};
   struct jit_target target;
@@ -241,13 +242,16 @@ int main(int argc, char **argv) {
       target_text = argv[at + 1];
     else if (!strcmp(argv[at], "--every"))
       every = strtoull(argv[at + 1], NULL, 10);
+    else if (!strcmp(argv[at], "--first"))
+      first = strtoull(argv[at + 1], NULL, 10);
     else
       break;
   }
   for (int i = at; i < argc; i++)
     if (!is_known(argv[i])) return 2;
-  if (every < 1 || every > UINT32_MAX || !jit_target_parse(target_text, &target, &err)) {
-    fprintf(stderr, "float_functions: %s\n", *err.message ? err.message : "--every: 1 to 4294967295");
+  if (every < 1 || every > UINT32_MAX || first > UINT32_MAX || !jit_target_parse(target_text, &target, &err)) {
+    fprintf(stderr, "float_functions: %s\n",
+            *err.message ? err.message : "--every: 1 to 4294967295; --first: up to 4294967295");
     return 2;
   }
   printf("| function | mode | results that differ | largest error, ulp | of | special values "
@@ -255,7 +259,7 @@ int main(int argc, char **argv) {
   for (enum tir_function f = 0; f < TIR_FUNCTIONS && status < 2; f++) {
     const struct tir_function_row *row = &tir_functions[f];
     if (!is_compared(row) || !is_asked_for(row->name, argv + at, argc - at)) continue;
-    int found = compare_function(row, every, &target, &err);
+    int found = compare_function(row, first, every, &target, &err);
     if (found > status) status = found;
   }
   if (status == 2) fprintf(stderr, "float_functions: %s\n", err.message);
