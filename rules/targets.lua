@@ -137,29 +137,43 @@ local function mma(output, short_output)
           store = "mma_store_m16n8k8_" .. short_output .. "_global"}
 end
 
--- By wgmma: four warps at once, n columns, of tiles that copies ahead bring to shared memory in wgmma's canonical
--- layout. sms: multiprocessors, as many as a persistent kernel has thread blocks.
-local function wgmma(inputs, short_inputs, n, sms)
-  local sync = string.format("wgmma_64x%dx16_%sf32", n, short_inputs:rep(2))
-  return {inputs = inputs, output = "float32", multiples = {m = 64, n = n, k = 16}, read_scope = "shared.dyn.panels",
-          scopes = {c = "wgmma.accumulator"}, fill = string.format("wgmma_fill_64x%d_f32", n), sync = sync,
-          sync_by_columns = sync .. "_trans", store = string.format("wgmma_store_64x%d_f32_shared_dyn", n),
+-- What wgmma multiplies: the type of sums, how intrinsics name both, and the bytes of an element, of which 32 are a
+-- product's depth.
+local WGMMA = {float16 = {"float32", "f16", "f32", 2}, bfloat16 = {"float32", "bf16", "f32", 2},
+               int8 = {"int32", "s8", "s32", 1}, uint8 = {"int32", "u8", "s32", 1},
+               float32 = {"float32", "tf32", "f32", 4}}
+
+-- By wgmma: four warps at once, n columns, of tiles that copies ahead, of 4 to 16 bytes a thread, bring to shared
+-- memory in wgmma's canonical layout; b by columns where elements have not 16 bits. sms: multiprocessors, as many as a
+-- persistent kernel has thread blocks.
+local function wgmma(inputs, n, sms)
+  local output, short_inputs, short_output, bytes = table.unpack(WGMMA[inputs])
+  local k, by_columns = 32 // bytes, bytes ~= 2
+  local sync = string.format("wgmma_64x%dx%d_%s%s", n, k, short_inputs:rep(2), short_output)
+  local transposed, shape = sync .. "_trans", string.format("_64x%d_%s", n, short_output)
+  return {inputs = inputs, output = output, multiples = {m = 64, n = n, k = k}, read_scope = "shared.dyn.panels",
+          scopes = {c = "wgmma.accumulator"}, fill = "wgmma_fill" .. shape, sync = by_columns and transposed or sync,
+          by_columns = by_columns, sync_by_columns = not by_columns and transposed or nil,
+          store = "wgmma_store" .. shape .. "_shared_dyn", bytes = bytes,
+          vector_load_lengths = {4 // bytes, 8 // bytes, 16 // bytes},
           structure = "SSSRRS", warps = 4, stages = 4, registers = n // 2, beside = TENSOR_REGISTERS, boxes = {1, 0},
-          producer = {1, 0}, store_result = string.format("wgmma_store_64x%d_f32_global", n), blocks = {sms, 0},
-          clusters = {2, 1}}
+          producer = {1, 0}, store_result = "wgmma_store" .. shape .. "_global", blocks = {sms, 0}, clusters = {2, 1}}
+end
+
+-- Those of an architecture that has it, the widest first.
+local function add_wgmma(target, groups, inputs)
+  if target.wgmma ~= 1 then return end
+  local sms = sms_of(target)
+  for _, n in ipairs {256, 128, 64} do
+    for _, type in ipairs(inputs) do groups[#groups + 1] = wgmma(type, n, sms) end
+  end
 end
 
 -- What the tensor cores of an architecture compute without rounding what they are given.
 local function groups_of(target)
   local groups, arch = {}, target.arch
   local function add(least, group) if arch >= least then groups[#groups + 1] = group end end
-  if target.wgmma == 1 then
-    for _, n in ipairs {256, 128, 64} do
-      local sms = sms_of(target)
-      add(90, wgmma("float16", "f16", n, sms))
-      add(90, wgmma("bfloat16", "bf16", n, sms))
-    end
-  end
+  add_wgmma(target, groups, {"float16", "bfloat16", "int8", "uint8"})
   add(70, wmma("float16", "float32", "f16", "f32"))
   add(70, wmma("float16", "float16", "f16", "f16"))
   add(75, wmma("int8", "int32", "s8", "s32"))
@@ -206,10 +220,10 @@ end
 -- The same by wgmma: tiles of a warp group.
 local function softmax_by_groups(target, factors)
   local groups = {}
-  for inputs, short in pairs(factors) do
+  for inputs in pairs(factors) do
     local function width(n)
       if n ~= 64 and n ~= 128 and n ~= 192 and n ~= 256 then return nil end
-      local product = wgmma(inputs, short, n)
+      local product = wgmma(inputs, n)
       return {fill = product.fill, sync_by_columns = product.sync_by_columns,
               sync_registers = product.sync .. "_registers"}
     end
@@ -303,6 +317,7 @@ end
 targets.tensor_core = targets.changed(targets.cuda, {
   multi_level_tiling_tensor_core = function(target)
     local groups = groups_of(target)
+    add_wgmma(target, groups, {"float32"})
     if target.arch >= 80 then groups[#groups + 1] = mma_sync("float32", "float32", "tf32", "f32", 8) end
     return tensor_tiling(target, groups)
   end,

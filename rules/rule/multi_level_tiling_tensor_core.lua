@@ -8,9 +8,10 @@
 -- input lie by columns; the elements by which rows of tiles are padded, or the scope of swizzled tiles; how many
 -- products' rows and columns a warp loads at once, where it is more than one; whether copies of tiles run ahead of the
 -- products. A second input that is constant is packed ahead as that matrix. Groups without loads also have
--- {sync_by_columns, structure, warps, stages, registers, beside, boxes}:
+-- {sync_by_columns, structure, warps, stages, registers, beside, bytes, vector_load_lengths, boxes}:
 -- products of so many warps at once, of tiles as they lie in shared memory (the second input's by columns where its own
--- rows do); stages of the pipeline; registers of a thread for one fragment of accumulators, and beside all of them;
+-- rows do); stages of the pipeline; registers of a thread for one fragment of accumulators, and beside all of them; the
+-- bytes of an input's element; how many of them a thread copies at once;
 -- boxes: choices of whether one thread issues TMA bulk tensor copies, 1, or all threads copy, 0; producer: choices of
 -- whether that thread is of a producer warp group, 1, or of a consumer, 0; blocks: choices of how many persistent
 -- blocks there are, which copy the next tile while they store one, where shared memory suffices; 0: a block a tile;
@@ -110,7 +111,9 @@ local MBARRIER_BYTES = 128 -- more than those of a pipeline take
 local function add_tiles(state, copies, group, p, taken, straight)
   local sch, loop = state.sch, last(state.tiles[4])
   tiling.add_read_caches(state, p.read.levels[1], p, group.read_scope)
-  for _, side in ipairs {"a", "b"} do sch:compute_inline(copies[side]) end
+  for _, side in ipairs {"a", "b"} do
+    if copies[side] ~= copies.packed then sch:compute_inline(copies[side]) end
+  end
   if sch:child_count(loop) ~= 3 then return end
   local boxes = group.boxes and common.sample_equal(sch, group.boxes)
   local producer = group.producer and common.sample_equal(sch, group.producer)
@@ -172,10 +175,10 @@ local GROUP_REGISTERS, MOST_REGISTERS = 512, 240
 local function product(list) return #list > 0 and table.concat(list, " * ") or "1" end
 
 -- The group, with what TMA bulk tensor copies bring of both operands: numbers of m, n and k that tiles divide. Where
--- they bring none of one, threads copy both.
+-- they bring none of one, threads copy both. What is packed lies as its tiles.
 local function with_copies(sch, group, copies, by_columns)
   if not group.boxes then return group end
-  local a, b = sch:copy_tile(copies.a), sch:copy_tile(copies.b)
+  local a, b = sch:copy_tile(copies.a), copies.packed and {math.huge, math.huge} or sch:copy_tile(copies.b)
   if a[1] == 0 or b[1] == 0 then
     return setmetatable({boxes = false, producer = false, blocks = false}, {__index = group})
   end
@@ -226,8 +229,8 @@ local function split_within(group, batch, shared_bytes, taken)
       end
     else
       hold_copies(sch, 3, group.multiples.k .. " * " .. factors[2]:name(), extent * group.multiples.k)
-      local bytes = of_batch(string.format("%d * %s * (%s + %s)", 2 * group.multiples.k, factors[2]:name(), rows,
-                                           columns))
+      local bytes = of_batch(string.format("%d * %s * (%s + %s)", group.bytes * group.multiples.k, factors[2]:name(),
+                                           rows, columns))
       sch:assert(string.format("%s <= %d and (%s <= 1 or %d * %s <= %d)", bytes, shared_bytes, factors[1]:name(),
                                group.stages, bytes, shared_bytes))
       taken.tiles = string.format("%d * %s", group.stages, bytes)
@@ -248,7 +251,8 @@ local function lies_by_columns(sch, block, classes)
 end
 
 -- Whether the second input is a constant that lies in another order than tiles of it: packed ahead, it is copied by
--- whole vectors, and nothing computes where its elements are. TMA needs no help.
+-- whole vectors, and nothing computes where its elements are. TMA needs no help, but where wgmma reads columns
+-- alone.
 local function is_packed(sch, block, classes, by_columns)
   local read, dimensions = sch:reads(block)[classes.inputs[2]], 0
   for _, extent in ipairs(read.shape) do dimensions = dimensions + (extent > 1 and 1 or 0) end
@@ -301,10 +305,12 @@ end
 
 -- The group and parameters for a padded product: vectors are no longer than what a condition holds for as a whole, and
 -- no TMA copy is drawn where there can be none, as of inputs whose rows lie otherwise.
-local function for_padded(sch, block, group, classes, p, by_columns, ends)
+local function for_padded(sch, block, group, classes, p, by_columns, ends, packs)
   local runs, apart = runs_of(sch, block, classes, by_columns)
   local boxes, reads = not ends, sch:reads(block)
-  for i, at in ipairs(classes.inputs) do boxes = boxes and apart[i] * reads[at].bytes % BOX_ALIGNMENT == 0 end
+  for i, at in ipairs(classes.inputs) do
+    boxes = boxes and (packs and i == 2 or apart[i] * reads[at].bytes % BOX_ALIGNMENT == 0)
+  end
   if group.boxes and not boxes then
     group = setmetatable({boxes = false, producer = false, blocks = false}, {__index = group})
   end
@@ -318,27 +324,31 @@ local function with_group(sch, block, group, classes, p, padding, straight)
   if group.sync_by_columns and lies_by_columns(sch, block, classes) then
     by_columns, sync = true, group.sync_by_columns
   end
-  local packs = not group.warps and is_packed(sch, block, classes, by_columns)
+  local alone = group.warps and group.by_columns -- wgmma of tiles by columns alone: others are transposed one by one
+  local packs = (alone or not group.warps) and is_packed(sch, block, classes, by_columns)
   local sides = products.sides(sch, block, classes)
   if padding then
     local ends = ends_within(sch, block, classes, p, sides, padding)
-    group, p = for_padded(sch, block, group, classes, p, by_columns, ends)
-    if packs then p.runs[2] = nil end
+    group, p = for_padded(sch, block, group, classes, p, by_columns, ends, packs)
+  elseif alone then
+    p = setmetatable({runs = runs_of(sch, block, classes, by_columns)}, {__index = p})
   end
+  if p.runs and packs then p.runs[2] = nil end
   local copies = products.to_product(sch, block, classes, {by_columns = by_columns})
   if padding and not products.pad(sch, block, classes, copies, sides, padding) then return nil end
-  group = with_copies(sch, group, copies, by_columns)
   if packs then
     copies.packed = copies.b
     common.pack_ahead(sch, copies.b)
   end
+  group = with_copies(sch, group, copies, by_columns)
   local product = tiling.blockize_for(sch, block, sync)
   sch:annotate(product, "meta_schedule.auto_tensorize", sync)
   sch:annotate(product, "meta_schedule.auto_tensorize_init", group.fill)
   sch:annotate(product, "warp_execution", group.warps or 1)
   if group.warps then
     -- Copies that are to run ahead are of four bytes or more.
-    p = setmetatable({structure = group.structure, warps = group.warps, vector_load_lengths = {2, 4, 8}}, {__index = p})
+    p = setmetatable({structure = group.structure, warps = group.warps,
+                      vector_load_lengths = group.vector_load_lengths}, {__index = p})
   end
   local taken = {windows = #classes.k > 1}
   local split = group.inner and split_for(group, #classes.batch)

@@ -763,6 +763,7 @@ static double operation_cycles(const struct tir *ir, const struct search_gpu *gp
   }
   if (!args) return 0;
   bool in_shared = tir_is_device_call(ir, call, TIR_WGMMA_MMA);
+  /* Shorter elements are as many more in a product as they take less time. */
   bool grouped = in_shared || tir_is_device_call(ir, call, TIR_WGMMA_MMA_REGISTERS);
   return grouped ? 4.0 * SIDE * (double)tir_at(ir, args[2])->imm * SIDE / gpu->tensor_products : 0;
 }

@@ -81,6 +81,9 @@ template <class T> static T shim_shuffle(int line, uint32_t mask, T value, int d
 struct __attribute__((aligned(8))) uint2 {
   unsigned x, y;
 };
+struct __attribute__((aligned(8))) int2 {
+  int32_t x, y;
+};
 struct __attribute__((aligned(8))) float2 {
   float x, y;
 };

@@ -15,28 +15,31 @@ static inline struct shim_matrix shim_described(uint64_t d) {
           256u >> mode};
 }
 
-/* Element `k` of row (or column) `i`, of two bytes. along_k: elements that are summed lie side by side. */
-static inline uint16_t shim_of_matrix(const struct shim_matrix *m, bool along_k, uint32_t i, uint32_t k) {
-  uint32_t at = along_k ? i / 8 * m->stride + i % 8 * m->width + 2 * k
-                        : 2 * i / m->width * m->leading + 2 * i % m->width + k / 8 * m->stride + k % 8 * m->width;
-  uint16_t bits;
+/* Element `k` of row (or column) `i`, of so many bytes. along_k: elements that are summed lie side by side. */
+static inline uint32_t shim_of_matrix(const struct shim_matrix *m, uint32_t bytes, bool along_k, uint32_t i,
+                                      uint32_t k) {
+  uint32_t at = along_k
+                    ? i / 8 * m->stride + i % 8 * m->width + bytes * k
+                    : bytes * i / m->width * m->leading + bytes * i % m->width + k / 8 * m->stride + k % 8 * m->width;
+  uint32_t bits = 0;
   at += m->start;
   at ^= (at >> 7 & (m->width / 16 - 1)) << 4;
-  memcpy(&bits, fibers_shared_at(at), sizeof bits);
+  memcpy(&bits, fibers_shared_at(at), bytes);
   return bits;
 }
 
 struct shim_product {
-  float *d;
+  void *d; /* registers of 32 bits */
   uint64_t a, b;
   int n, group;
-  bool bfloat, by_rows;
+  bool by_rows;
+  void (*run)(const struct shim_product *product, void *sums);
   const uint32_t *registers[4]; /* of the lanes that share rows: a, where it is in registers */
 };
 struct shim_sums {
-  float *d;
+  void *d;
   int count;
-  float kept[128];
+  uint32_t kept[128];
 };
 enum { SHIM_MOST_PRODUCTS = 512, SHIM_MOST_SUMS = 16 };
 struct shim_group {
@@ -54,7 +57,7 @@ static inline struct shim_group *shim_own_group() {
   return *own;
 }
 
-static inline struct shim_sums *shim_sums_of(struct shim_group *g, float *d) {
+static inline struct shim_sums *shim_sums_of(struct shim_group *g, const void *d) {
   for (int i = 0; i < g->sum_count; i++)
     if (g->sums[i].d == d) return &g->sums[i];
   return NULL;
@@ -62,11 +65,11 @@ static inline struct shim_sums *shim_sums_of(struct shim_group *g, float *d) {
 
 static const uint32_t *shim_registers_of[FIBERS_MOST_THREADS];
 
-static inline void shim_begin_product(float *d, int n, uint64_t a, const uint32_t *registers, uint64_t b, bool bfloat,
-                                      bool by_rows) {
+static inline void shim_begin_product(struct shim_product product, const uint32_t *registers) {
   struct shim_group *g = shim_own_group();
-  struct shim_product product = {d, a, b, n, g->groups, bfloat, by_rows, {}};
   unsigned thread = fibers_thread();
+  void *d = product.d;
+  product.group = g->groups;
   shim_registers_of[thread] = registers;
   fibers_shuffle(~0u, 0, 0, 32, -9); /* as one */
   for (unsigned i = 0; i < 4; i++) product.registers[i] = shim_registers_of[thread - thread % 4 + i];
@@ -77,9 +80,9 @@ static inline void shim_begin_product(float *d, int n, uint64_t a, const uint32_
   if (!shim_sums_of(g, d)) {
     if (g->sum_count == SHIM_MOST_SUMS) fibers_fail("too many sums are waited for at once");
     struct shim_sums *s = &g->sums[g->sum_count++];
-    s->d = d, s->count = n / 2;
-    memcpy(s->kept, d, sizeof *d * (size_t)s->count);
-    memset(d, 0xff, sizeof *d * (size_t)s->count);
+    s->d = d, s->count = product.n / 2;
+    memcpy(s->kept, d, sizeof *s->kept * (size_t)s->count);
+    memset(d, 0xff, sizeof *s->kept * (size_t)s->count);
   }
   g->products[g->count++] = product;
 }
@@ -87,30 +90,28 @@ static inline void shim_begin_product(float *d, int n, uint64_t a, const uint32_
 /* Element `k` of a row, which four lanes share: each has two of eight columns, and eight columns on the next two of
  * them. lower: of the row eight further down. Registers are read when the product is done: who changes them before
  * then spoils it. */
-static inline uint16_t shim_of_registers(const struct shim_product *p, bool lower, uint32_t k) {
-  return (uint16_t)(p->registers[k % 8 / 2][k / 8 * 2 + lower] >> k % 2 * 16);
+static inline uint32_t shim_of_registers(const struct shim_product *p, bool lower, uint32_t k) {
+  return p->registers[k % 8 / 2][k / 8 * 2 + lower] >> k % 2 * 16 & 0xffff;
 }
 
-static inline double shim_short(const struct shim_product *p, uint16_t bits) {
-  return p->bfloat ? shim_bf16::value(bits) : shim_f16::value(bits);
-}
-
-static inline void shim_do_product(const struct shim_product *p, float *sums) {
+template <class IN, class SUM> static void shim_do_product(const struct shim_product *p, void *all) {
+  enum { bytes = IN::bits / 8, depth = 32 / bytes };
+  SUM *sums = (SUM *)all;
   struct shim_matrix a = {}, b = shim_described(p->b);
-  double x[2][16]; /* of the thread's two rows */
+  double x[2][depth]; /* of the thread's two rows */
   int rows[2] = {-1, -1};
   if (!p->registers[0]) a = shim_described(p->a);
   for (int e = 0; e < p->n / 2; e++) {
     struct fibers_place at = fibers_wgmma_place((int)(fibers_thread() % 128), e);
     bool lower = at.row % 16 >= 8;
-    for (uint32_t k = 0; k < 16 && rows[lower] != at.row; k++)
-      x[lower][k] = shim_short(p, p->registers[0] ? shim_of_registers(p, lower, k)
-                                                  : shim_of_matrix(&a, true, (uint32_t)at.row, k));
+    for (uint32_t k = 0; k < depth && rows[lower] != at.row; k++)
+      x[lower][k] = IN::value(p->registers[0] ? shim_of_registers(p, lower, k)
+                                              : shim_of_matrix(&a, bytes, true, (uint32_t)at.row, k));
     rows[lower] = at.row;
     double sum = sums[e];
-    for (uint32_t k = 0; k < 16; k++)
-      sum += x[lower][k] * shim_short(p, shim_of_matrix(&b, !p->by_rows, (uint32_t)at.column, k));
-    sums[e] = (float)sum;
+    for (uint32_t k = 0; k < depth; k++)
+      sum += x[lower][k] * IN::value(shim_of_matrix(&b, bytes, !p->by_rows, (uint32_t)at.column, k));
+    shim_round(&sums[e], sum);
   }
 }
 
@@ -123,11 +124,11 @@ static inline void shim_wait_products(int left) {
     if (p->group + left >= g->groups)
       g->products[kept++] = *p;
     else
-      shim_do_product(p, shim_sums_of(g, p->d)->kept);
+      p->run(p, shim_sums_of(g, p->d)->kept);
   }
   g->count = kept;
   for (int i = 0; i < g->sum_count && !kept; i++)
-    memcpy(g->sums[i].d, g->sums[i].kept, sizeof(float) * (size_t)g->sums[i].count);
+    memcpy(g->sums[i].d, g->sums[i].kept, sizeof *g->sums[i].kept * (size_t)g->sums[i].count);
   if (!kept) g->sum_count = 0;
   g->fenced = false;
   fibers_shuffle(~0u, 0, 0, 32, -11); /* the warp's products are done together */
@@ -139,6 +140,7 @@ static inline void shim_wait_products(int left) {
 [[maybe_unused]] static void ms_wgmma_wait_1() { shim_wait_products(1); }
 [[maybe_unused]] static void ms_wgmma_wait_2() { shim_wait_products(2); }
 [[maybe_unused]] static void ms_wgmma_hold_one(float *) {}
+[[maybe_unused]] static void ms_wgmma_hold_s32_one(int32_t *) {}
 [[maybe_unused]] static void ms_wgmma_hold_a_one(uint32_t *) {}
 [[maybe_unused]] static void ms_proxy_fence() { fibers_proxy_fence(); }
 [[maybe_unused]] static int32_t ms_group_thread() { return (int32_t)(fibers_thread() % 128); }
@@ -150,19 +152,24 @@ static inline void shim_wait_products(int left) {
 }
 [[maybe_unused]] static uint32_t ms_shared_address(const void *at) { return fibers_shared_address(at); }
 
-#define SHIM_WGMMA_OF(n, element, bfloat, layout, by_rows)                                                             \
-  [[maybe_unused]] static void ms_wgmma_m64n##n##k16_##element##_##layout(float *d, uint64_t a, uint64_t b) {          \
-    shim_begin_product(d, n, a, NULL, b, bfloat, by_rows);                                                             \
-  }                                                                                                                    \
+#define SHIM_WGMMA_OF(n, depth, element, S, layout, by_rows)                                                           \
+  [[maybe_unused]] static void ms_wgmma_m64n##n##k##depth##_##element##_##layout(S *d, uint64_t a, uint64_t b) {       \
+    shim_begin_product({d, a, b, n, 0, by_rows, shim_do_product<shim_##element, S>, {}}, NULL);                        \
+  }
+#define SHIM_WGMMA_SHORT(n, element, layout, by_rows)                                                                  \
+  SHIM_WGMMA_OF(n, 16, element, float, layout, by_rows)                                                                \
   [[maybe_unused]] static void ms_wgmma_m64n##n##k16_##element##_##layout##_registers(float *d, uint32_t *a,           \
                                                                                       uint64_t b) {                    \
-    shim_begin_product(d, n, 0, a, b, bfloat, by_rows);                                                                \
+    shim_begin_product({d, 0, b, n, 0, by_rows, shim_do_product<shim_##element, float>, {}}, a);                       \
   }
 #define SHIM_WGMMA(n)                                                                                                  \
-  SHIM_WGMMA_OF(n, f16, false, row, true)                                                                              \
-  SHIM_WGMMA_OF(n, f16, false, col, false)                                                                             \
-  SHIM_WGMMA_OF(n, bf16, true, row, true)                                                                              \
-  SHIM_WGMMA_OF(n, bf16, true, col, false)
+  SHIM_WGMMA_SHORT(n, f16, row, true)                                                                                  \
+  SHIM_WGMMA_SHORT(n, f16, col, false)                                                                                 \
+  SHIM_WGMMA_SHORT(n, bf16, row, true)                                                                                 \
+  SHIM_WGMMA_SHORT(n, bf16, col, false)                                                                                \
+  SHIM_WGMMA_OF(n, 8, tf32, float, col, false)                                                                         \
+  SHIM_WGMMA_OF(n, 32, s8, int32_t, col, false)                                                                        \
+  SHIM_WGMMA_OF(n, 32, u8, int32_t, col, false)
 SHIM_WGMMA(8)
 SHIM_WGMMA(16)
 SHIM_WGMMA(24)

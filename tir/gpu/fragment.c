@@ -2,6 +2,7 @@
 #include "tir/tir.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 bool tir_is_fragment(const struct tir *ir, tir_buffer buffer) {
@@ -22,6 +23,28 @@ bool tir_is_group_fragment(const struct tir *ir, tir_buffer buffer) {
 
 bool tir_is_wgmma_width(int64_t n) {
   return n >= TIR_WGMMA_UNIT && n <= TIR_WGMMA_MOST_COLUMNS && n % TIR_WGMMA_UNIT == 0;
+}
+
+/* Source: PTX ISA, "wgmma.mma_async": shapes and types. */
+bool tir_wgmma_multiplies(tir_type input, tir_type sum, int64_t n) {
+  enum { LEAST = 8, ODD = 24, UNIT = 16 };
+  if (input == TIR_TYPE(TIR_INT, 8, 1) || input == TIR_TYPE(TIR_UINT, 8, 1))
+    return sum == TIR_T_I32 && tir_is_wgmma_width(n) && (n == LEAST || n == ODD || n % UNIT == 0);
+  return sum == TIR_T_F32 && tir_is_wgmma_width(n) && (input == TIR_T_F32 || tir_type_is_short(input));
+}
+
+bool tir_wgmma_takes_rows(tir_type input) { return tir_type_bits(input) == 16; }
+
+double tir_wgmma_operand(tir_type input, double x) {
+  enum { LEFT_OUT = 13 };
+  float single = (float)x;
+  uint32_t bits;
+  if (input != TIR_T_F32) return x;
+  memcpy(&bits, &single, sizeof bits);
+  bool none = isnan(single);
+  bits = bits >> LEFT_OUT << LEFT_OUT;
+  memcpy(&single, &bits, sizeof bits);
+  return none ? NAN : single;
 }
 
 /* Each warp has 16 rows, a lane what it has of the accumulators of mma, eight columns after the other. */

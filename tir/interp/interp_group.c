@@ -58,37 +58,59 @@ bool interp_do_wgmma_fill(struct tir_extern_call *call, void *data) {
   struct object *o = interp_call_object(call, 0);
   if (lane > 0) return true;
   if (o) o->products = PRODUCTS_DONE;
+  struct tir_value v = tir_call_value(call, 3);
+  if (!tir_type_is_float(v.type)) v.real = (double)v.integer;
   for (int64_t i = 0; i < TIR_WGMMA_ROWS; i++)
     for (int64_t j = 0; j < whole(call, 2); j++)
-      if (!tir_call_store(call, 0, element_at(of, i, j), tir_call_value(call, 3))) return false;
+      if (!tir_call_store(call, 0, element_at(of, i, j), v)) return false;
   return true;
+}
+
+/* The type of a product's elements, whose b is argument 5. False: refused. */
+static bool input_of(struct tir_extern_call *call, tir_type *out) {
+  enum { A = 3, B = 5 };
+  *out = interp_call_type(call, B);
+  if (interp_call_type(call, A) == *out && tir_wgmma_multiplies(*out, interp_call_type(call, 0), whole(call, 2)))
+    return true;
+  return tir_call_fail(call, "there is no product of elements of these types");
+}
+
+/* What is multiplied of an element, as a float. */
+static double operand_of(tir_type input, struct tir_value v) {
+  return tir_type_is_float(input) ? tir_wgmma_operand(input, v.real) : (double)v.integer;
 }
 
 /* A part of a matrix, as floats; nobody may write it until the product is waited for. */
 static bool load_of_group(struct tir_extern_call *call, uint32_t arg, int64_t rows, int64_t columns, int64_t row,
                           int64_t column, double *out) {
   struct tir_value v;
+  tir_type type = interp_call_type(call, arg);
   for (int64_t i = 0; i < rows; i++)
     for (int64_t j = 0; j < columns; j++) {
       int64_t at = add(mul(i, row), mul(j, column));
       if (!tir_call_load(call, arg, at, &v)) return false;
       interp_call_hold(call, arg, at);
-      out[i * columns + j] = v.real;
+      out[i * columns + j] = operand_of(type, v);
     }
   return true;
 }
 
-/* c += a * b, a being loaded; argument `arg` is b, then come the distance of its rows, and its layout. */
-static bool multiply(struct tir_extern_call *call, struct place of, const double *a, uint32_t arg, bool by_columns) {
-  double b[TIR_WGMMA_DEPTH * TIR_WGMMA_MOST_COLUMNS];
+/* c += a * b, a being loaded, `depth` products a sum, which are exact; argument `arg` is b, then come the distance of
+ * its rows, and its layout. */
+static bool multiply(struct tir_extern_call *call, struct place of, const double *a, int64_t depth, uint32_t arg,
+                     bool by_columns) {
+  double b[TIR_WGMMA_MOST_DEPTH * TIR_WGMMA_MOST_COLUMNS];
   int64_t n = whole(call, 2), stride = whole(call, arg + 1);
+  bool real = tir_type_is_float(interp_call_type(call, 0));
   struct tir_value sum;
-  if (!load_of_group(call, arg, TIR_WGMMA_DEPTH, n, by_columns ? 1 : stride, by_columns ? stride : 1, b)) return false;
+  if (!load_of_group(call, arg, depth, n, by_columns ? 1 : stride, by_columns ? stride : 1, b)) return false;
   for (int64_t i = 0; i < TIR_WGMMA_ROWS; i++)
     for (int64_t j = 0; j < n; j++) {
       int64_t at = element_at(of, i, j);
       if (!tir_call_load(call, 0, at, &sum)) return false;
-      for (int64_t k = 0; k < TIR_WGMMA_DEPTH; k++) sum.real += a[i * TIR_WGMMA_DEPTH + k] * b[k * n + j];
+      if (!real) sum.real = 0;
+      for (int64_t k = 0; k < depth; k++) sum.real += a[i * depth + k] * b[k * n + j];
+      if (!real) sum.integer = add(sum.integer, (int64_t)sum.real);
       if (!tir_call_store(call, 0, at, sum)) return false;
     }
   return true;
@@ -112,14 +134,17 @@ enum { MAY_BEGIN = 1 << PRODUCTS_FENCED | 1 << PRODUCTS_BEGUN };
 /* (c, index, n, a, stride, b, stride, layout of b) */
 bool interp_do_wgmma_mma(struct tir_extern_call *call, void *data) {
   struct place of;
-  double a[TIR_WGMMA_ROWS * TIR_WGMMA_DEPTH];
+  double a[TIR_WGMMA_ROWS * TIR_WGMMA_MOST_DEPTH];
   bool by_columns;
+  tir_type input;
   (void)data;
-  if (!fragment(call, 8, MAY_BEGIN, &of) || !read_layout(call, &by_columns)) return false;
+  if (!fragment(call, 8, MAY_BEGIN, &of) || !read_layout(call, &by_columns) || !input_of(call, &input)) return false;
+  if (!by_columns && !tir_wgmma_takes_rows(input)) return tir_call_fail(call, "b lies by rows");
   if (interp_call_lane(call) > 0) return true;
+  int64_t depth = tir_mma_depth(tir_type_bits(input));
   begin(call, 0);
-  return load_of_group(call, 3, TIR_WGMMA_ROWS, TIR_WGMMA_DEPTH, whole(call, 4), 1, a) &&
-         multiply(call, of, a, 5, by_columns);
+  return load_of_group(call, 3, TIR_WGMMA_ROWS, depth, whole(call, 4), 1, a) &&
+         multiply(call, of, a, depth, 5, by_columns);
 }
 
 /* (c, index, n, a, index, b, stride, layout of b) */
@@ -127,8 +152,11 @@ bool interp_do_wgmma_mma_registers(struct tir_extern_call *call, void *data) {
   struct place of;
   double a[TIR_WGMMA_ROWS * TIR_WGMMA_DEPTH];
   bool by_columns;
+  tir_type input;
   (void)data;
   if (!fragment(call, 8, MAY_BEGIN, &of) || !is_in(call, 3, MAY_BEGIN) || !read_layout(call, &by_columns)) return false;
+  if (!input_of(call, &input)) return false;
+  if (!tir_wgmma_takes_rows(input)) return tir_call_fail(call, "registers hold elements of 16 bits alone");
   if (interp_call_lane(call) > 0) return true;
   begin(call, 0), begin(call, 3);
   struct place from = place_of(call, 3, whole(call, 4), TIR_WGMMA_DEPTH);
@@ -138,7 +166,7 @@ bool interp_do_wgmma_mma_registers(struct tir_extern_call *call, void *data) {
       if (!tir_call_load(call, 3, element_at(from, i, k), &v)) return false;
       a[i * TIR_WGMMA_DEPTH + k] = v.real;
     }
-  return multiply(call, of, a, 5, by_columns);
+  return multiply(call, of, a, TIR_WGMMA_DEPTH, 5, by_columns);
 }
 
 /* Where the element lies whose number among a thread's is argument 2. */

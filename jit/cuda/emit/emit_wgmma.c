@@ -6,11 +6,6 @@
 
 #include <string.h>
 
-/* Of the types that mma.sync takes, floats of 16 bits. */
-static const struct emit_cuda_element *element_of(tir_type type) {
-  return tir_type_is_short(type) ? emit_cuda_element_of(type) : NULL;
-}
-
 /* Registers of a thread for all fragments of the buffer. */
 static unsigned registers_of(const struct emit_c *e, tir_buffer buffer) {
   return (unsigned)(tir_allocation_bytes(e->ir, buffer) / sizeof(float) / TIR_GROUP);
@@ -22,10 +17,10 @@ static bool is_scope(const struct emit_c *e, tir_buffer buffer, enum tir_memory_
 
 bool emit_c_wgmma_fragment(struct emit_c *e, tir_buffer buffer) {
   tir_type type = tir_buffer_at(e->ir, buffer)->type;
-  bool accumulators = is_scope(e, buffer, TIR_SCOPE_WGMMA) && type == TIR_TYPE(TIR_FLOAT, 32, 1);
-  if (!accumulators && !(is_scope(e, buffer, TIR_SCOPE_WGMMA_A) && element_of(type))) return false;
-  emit_c_line(e, "%s %s[%u];", accumulators ? "float" : "uint32_t", emit_c_declare_buffer(e, buffer),
-              registers_of(e, buffer));
+  char constraint;
+  const char *sum = is_scope(e, buffer, TIR_SCOPE_WGMMA) ? emit_cuda_sum_type(type, &constraint) : NULL;
+  if (!sum && !(is_scope(e, buffer, TIR_SCOPE_WGMMA_A) && tir_type_is_short(type))) return false;
+  emit_c_line(e, "%s %s[%u];", sum ? sum : "uint32_t", emit_c_declare_buffer(e, buffer), registers_of(e, buffer));
   return true;
 }
 
@@ -59,63 +54,84 @@ static void matrix_function(struct emit_c *e) {
         e->helpers);
 }
 
-static const char *hold_function(struct emit_c *e, bool accumulators) {
-  const char *name = accumulators ? "ms_wgmma_hold" : "ms_wgmma_hold_a", *type = accumulators ? "float" : "uint32_t";
+/* sum: of accumulators; NULL: of an operand. */
+static const char *hold_function(struct emit_c *e, const char *sum, char constraint) {
+  bool real = sum && constraint == 'f';
+  const char *name = !sum ? "ms_wgmma_hold_a" : real ? "ms_wgmma_hold" : "ms_wgmma_hold_s32";
+  const char *type = sum ? sum : "uint32_t";
   if (emit_c_needs(e, name))
     fprintf(e->helpers,
             "MS_PTX(void, %s_one, (%s *d)) { asm volatile(\"\" : \"+%c\"(*d) : : \"memory\"); }\n"
             "MS_HELPER void %s(%s *d, int count) {\n#pragma unroll\n"
             "  for (int i = 0; i < count; i++) %s_one(d + i);\n}\n",
-            name, type, accumulators ? 'f' : 'r', name, type, name);
+            name, type, real ? 'f' : 'r', name, type, name);
   return name;
 }
 
-static void fill_function(struct emit_c *e) {
-  if (!emit_c_needs(e, "ms_wgmma_fill")) return;
-  fputs("MS_HELPER void ms_wgmma_fill(float *d, int count, float value) {\n#pragma unroll\n"
-        "  for (int i = 0; i < count; i++) d[i] = value;\n}\n",
-        e->helpers);
+static const char *fill_function(struct emit_c *e, const char *sum, char constraint) {
+  const char *name = constraint == 'f' ? "ms_wgmma_fill" : "ms_wgmma_fill_s32";
+  if (emit_c_needs(e, name))
+    fprintf(e->helpers,
+            "MS_HELPER void %s(%s *d, int count, %s value) {\n#pragma unroll\n"
+            "  for (int i = 0; i < count; i++) d[i] = value;\n}\n",
+            name, sum, sum);
+  return name;
 }
 
 /* Registers come by fours: two elements side by side, which are stored at once, two of a row eight further down; eight
  * columns on, the next four. */
-static void store_function(struct emit_c *e) {
-  if (!emit_c_needs(e, "ms_wgmma_store")) return;
+static const char *store_function(struct emit_c *e, const char *sum, char constraint) {
+  bool real = constraint == 'f';
+  const char *name = real ? "ms_wgmma_store" : "ms_wgmma_store_s32", *pair = real ? "float2" : "int2";
+  if (!emit_c_needs(e, name)) return name;
   struct tir_mma_place below = tir_wgmma_place(0, 2), next = tir_wgmma_place(0, 4), warp = tir_wgmma_place(TIR_WARP, 0);
   struct tir_mma_place right = tir_wgmma_place(1, 0), lower = tir_wgmma_place(4, 0);
   assert(tir_wgmma_place(0, 1).column == 1 && !below.column && !next.row && !warp.column && !right.row &&
          !lower.column);
   thread_function(e);
   fprintf(e->helpers,
-          "MS_HELPER void ms_wgmma_store(float *to, const float *d, int columns, int32_t stride) {\n"
+          "MS_HELPER void %s(%s *to, const %s *d, int columns, int32_t stride) {\n"
           "  const int32_t thread = ms_group_thread();\n"
           "  to += (thread / %d * %d + thread %% %d / 4 * %d) * stride + thread %% 4 * %d;\n#pragma unroll\n"
           "  for (int i = 0; i < columns / %d; i++) {\n"
-          "    const float2 upper = {d[4 * i], d[4 * i + 1]}, lower = {d[4 * i + 2], d[4 * i + 3]};\n"
-          "    *(float2 *)(to + %d * i) = upper;\n    *(float2 *)(to + %d * stride + %d * i) = lower;\n  }\n}\n",
-          TIR_WARP, warp.row, TIR_WARP, lower.row, right.column, next.column, next.column, below.row, next.column);
+          "    const %s upper = {d[4 * i], d[4 * i + 1]}, lower = {d[4 * i + 2], d[4 * i + 3]};\n"
+          "    *(%s *)(to + %d * i) = upper;\n    *(%s *)(to + %d * stride + %d * i) = lower;\n  }\n}\n",
+          name, sum, sum, TIR_WARP, warp.row, TIR_WARP, lower.row, right.column, next.column, pair, pair, next.column,
+          pair, below.row, next.column);
+  return name;
 }
 
-/* d += a * b: d has n / 2 registers, and a, where no descriptor says where it lies, four. Transposed b's rows are
- * sixteen products, not columns. */
+/* What follows the matrices: both are added as they are (integers have no other way), and where elements have 16 bits
+ * each may be transposed. Transposed b's rows are sixteen products, not columns. */
+static const char *ways_of(const struct emit_cuda_element *of, bool by_rows, bool of_registers) {
+  if (of->sum[0] != 'f') return "p";
+  if (!tir_wgmma_takes_rows(of->type)) return "p, 1, 1";
+  if (of_registers) return by_rows ? "p, 1, 1, 1" : "p, 1, 1, 0";
+  return by_rows ? "p, 1, 1, 0, 1" : "p, 1, 1, 0, 0";
+}
+
+/* d += a * b: d has n / 2 registers, and a, where no descriptor says where it lies, four. */
 static void multiply_function(struct emit_c *e, const struct emit_cuda_element *of, int n, bool by_rows,
                               bool of_registers, const char *name) {
   enum { A = TIR_WGMMA_DEPTH / 4 };
   assert(tir_is_wgmma_width(n));
   if (!emit_c_needs(e, name)) return;
   FILE *out = e->helpers;
+  bool real = of->sum[0] == 'f';
   int count = n / 2, a = of_registers ? A : 1;
-  fprintf(out, "MS_PTX(void, %s, (float *d, %s, uint64_t b)) {\n", name, of_registers ? "uint32_t *a" : "uint64_t a");
+  fprintf(out, "MS_PTX(void, %s, (%s *d, %s, uint64_t b)) {\n", name, real ? "float" : "int32_t",
+          of_registers ? "uint32_t *a" : "uint64_t a");
   fprintf(out,
           "  asm volatile(\"{\\n  .reg .pred p;\\n  setp.ne.b32 p, 1, 0;\\n\"\n"
-          "               \"  %s.m%dn%dk%d.f32.%s.%s {",
-          emit_cuda_spelling(TIR_WGMMA_MMA), TIR_WGMMA_ROWS, n, TIR_WGMMA_DEPTH, of->name, of->name);
+          "               \"  %s.m%dn%dk%d.%s.%s.%s {",
+          emit_cuda_spelling(TIR_WGMMA_MMA), TIR_WGMMA_ROWS, n, tir_mma_depth(tir_type_bits(of->type)), of->sum,
+          of->name, of->name);
   for (int i = 0; i < count; i++) fprintf(out, "%s%%%d", i ? ", " : "", i);
   fputs(of_registers ? "}, {" : "}, ", out);
   for (int i = 0; i < a; i++) fprintf(out, "%s%%%d", i ? ", " : "", count + i);
-  fprintf(out, "%s, %%%d, p, 1, 1, %s%d;\\n}\"\n               : ", of_registers ? "}" : "", count + a,
-          of_registers ? "" : "0, ", by_rows);
-  for (int i = 0; i < count; i++) fprintf(out, "%s\"+f\"(d[%d])", i ? ", " : "", i);
+  fprintf(out, "%s, %%%d, %s;\\n}\"\n               : ", of_registers ? "}" : "", count + a,
+          ways_of(of, by_rows, of_registers));
+  for (int i = 0; i < count; i++) fprintf(out, "%s\"+%c\"(d[%d])", i ? ", " : "", real ? 'f' : 'r', i);
   fputs("\n               : ", out);
   for (int i = 0; i < a && of_registers; i++) fprintf(out, "\"r\"(a[%d]), ", i);
   fprintf(out, "%s\"l\"(b)\n               : \"memory\");\n}\n", of_registers ? "" : "\"l\"(a), ");
@@ -123,10 +139,19 @@ static void multiply_function(struct emit_c *e, const struct emit_cuda_element *
 
 /* ---- Calls ---- */
 
+/* What accumulators of a buffer are in C and in asm. */
+static const char *sum_of(const struct emit_c *e, tir_buffer accumulators, char *constraint) {
+  const char *sum = emit_cuda_sum_type(tir_buffer_at(e->ir, accumulators)->type, constraint);
+  assert(sum);
+  return sum;
+}
+
 /* The buffer of accumulators that an argument has a pointer to, TIR_NONE: refused. */
 static tir_buffer accumulators_of(struct emit_c *e, tir_expr data) {
   const struct tir_expr_node *n = tir_at(e->ir, data);
-  if (n->kind == TIR_DATA && is_scope(e, n->ref, TIR_SCOPE_WGMMA)) return n->ref;
+  char constraint;
+  bool accumulators = n->kind == TIR_DATA && is_scope(e, n->ref, TIR_SCOPE_WGMMA);
+  if (accumulators && emit_cuda_sum_type(tir_buffer_at(e->ir, n->ref)->type, &constraint)) return n->ref;
   emit_c_refuse(e, "a call of wgmma has a pointer to no accumulators of a warp group");
   return TIR_NONE;
 }
@@ -149,9 +174,11 @@ static void write_fragment(struct emit_c *e, tir_expr data, int columns, tir_exp
 void emit_cuda_wgmma_fill(struct emit_c *e, tir_expr call) {
   const tir_expr *args = emit_cuda_operands(e, call);
   int n = columns_of(e, args[2]);
-  if (!accumulators_of(e, args[0])) return;
-  fill_function(e);
-  fputs("ms_wgmma_fill(", e->out);
+  tir_buffer to = accumulators_of(e, args[0]);
+  char constraint;
+  if (!to) return;
+  const char *sum = sum_of(e, to, &constraint);
+  fprintf(e->out, "%s(", fill_function(e, sum, constraint));
   write_fragment(e, args[0], n, args[1]);
   fprintf(e->out, ", %d, ", n / 2);
   emit_c_value(e, args[3], C_SCALAR);
@@ -162,9 +189,11 @@ void emit_cuda_wgmma_fill(struct emit_c *e, tir_expr call) {
 void emit_cuda_wgmma_store(struct emit_c *e, tir_expr call) {
   const tir_expr *args = emit_cuda_operands(e, call);
   int n = columns_of(e, args[2]);
-  if (!accumulators_of(e, args[0])) return;
-  store_function(e);
-  fputs("ms_wgmma_store(", e->out);
+  tir_buffer from = accumulators_of(e, args[0]);
+  char constraint;
+  if (!from) return;
+  const char *sum = sum_of(e, from, &constraint);
+  fprintf(e->out, "%s(", store_function(e, sum, constraint));
   emit_c_pointer(e, args[3]);
   fputs(", ", e->out);
   write_fragment(e, args[0], n, args[1]);
@@ -196,9 +225,9 @@ static void write_matrix(struct emit_c *e, tir_expr pointer, bool sums_along_row
 static const struct emit_cuda_element *input_of(struct emit_c *e, tir_buffer a, tir_expr b_pointer) {
   tir_expr offset;
   tir_buffer b = emit_c_pointed(e, b_pointer, &offset);
-  const struct emit_cuda_element *of = a && b ? element_of(tir_buffer_at(e->ir, a)->type) : NULL;
+  const struct emit_cuda_element *of = a && b ? emit_cuda_element_of(tir_buffer_at(e->ir, a)->type) : NULL;
   if (of && tir_buffer_at(e->ir, b)->type == tir_buffer_at(e->ir, a)->type) return of;
-  if (a && b) emit_c_refuse(e, "a product of a warp group is of halves or of bfloat16, both alike");
+  if (a && b) emit_c_refuse(e, "a product of a warp group is of floats or of bytes, both alike");
   return NULL;
 }
 
@@ -207,8 +236,8 @@ static void write_product(struct emit_c *e, const tir_expr *args, const struct e
   char name[64];
   int n = columns_of(e, args[2]);
   bool by_rows = emit_c_is_text(e, args[7], "row_major");
-  snprintf(name, sizeof name, "ms_wgmma_m64n%dk16_%s_%s%s", n, of->name, by_rows ? "row" : "col",
-           of_registers ? "_registers" : "");
+  snprintf(name, sizeof name, "ms_wgmma_m64n%dk%d_%s_%s%s", n, tir_mma_depth(tir_type_bits(of->type)), of->name,
+           by_rows ? "row" : "col", of_registers ? "_registers" : "");
   multiply_function(e, of, n, by_rows, of_registers, name);
   fprintf(e->out, "%s(", name);
   write_fragment(e, args[0], n, args[1]);
@@ -261,7 +290,9 @@ static void hold(struct emit_c *e, tir_expr data) {
   bool operand = n->kind == TIR_DATA && is_scope(e, n->ref, TIR_SCOPE_WGMMA_A);
   tir_buffer buffer = operand ? n->ref : accumulators_of(e, data);
   if (!buffer) return;
-  fprintf(e->out, "%s(", hold_function(e, !operand));
+  char constraint = 'r';
+  const char *sum = operand ? NULL : sum_of(e, buffer, &constraint);
+  fprintf(e->out, "%s(", hold_function(e, sum, constraint));
   emit_c_buffer(e, buffer);
   fprintf(e->out, ", %u)", registers_of(e, buffer));
 }

@@ -108,6 +108,29 @@ for _, scheduled in ipairs(schedules(wide, "cuda -arch=sm_90a")) do
   assert(not scheduled:script():find("wgmma", 1, true), "TMA copies matrices as they lie")
 end
 
+-- Bytes that wgmma reads by columns alone are packed so, and TMA brings them.
+do
+  local target, packed, brought = "cuda -arch=sm_90a", 0, 0
+  local bytes = {m = 128, n = 128, k = 256, dtype = "int8", accumulate = "int32", constant = true}
+  local func = ms.ops.func("matmul", bytes)
+  for i, scheduled in ipairs(schedules(func, target)) do
+    if scheduled:script():find("wgmma", 1, true) then
+      packed = packed + 1
+      if packed <= 2 then ms.check_lowered(func, scheduled, target, i) end
+      ms.build(scheduled:packing().kernel, {target = target, load = false}):export(folder .. "/bytes.cu", "bytes")
+      local text = files.read(folder .. "/bytes.cu")
+      local by_tma = text:find "ms_tensor_copy_2d%(ms_at_B" or text:find "ms_multicast_copy_2d%(ms_at_B"
+      brought = brought + (by_tma and 1 or 0)
+    end
+  end
+  assert(packed > 2 and brought > 0, string.format("%d are packed, TMA brings %d", packed, brought))
+  bytes.constant = false
+  for _, s in ipairs(tune.open(ms.ops.func("matmul", bytes), ms.target(target), {}).sketches) do
+    local text = s.trace:text()
+    assert(not (text:find("wgmma", 1, true) and text:find("tensor_copies", 1, true)), "TMA is to transpose bytes")
+  end
+end
+
 -- Candidates are measured with their constants packed before.
 local func = ms.ops.func("dense", with(HALF, {m = 32, ci = 32, co = 64}))
 local result = ms.tune(func, {target = "cuda -arch=sm_90", trials = 4, db = folder .. "/packs.db"})

@@ -18,6 +18,8 @@ local PRODUCTS = {
   {"bfloat16", "float32", 32, 48, 64, AMPERE},
   {"float32", "float32", 48, 64, 40, AMPERE}, {"int8", "int32", 48, 32, 64, AMPERE},
   {"float16", "float32", 128, 256, 192, HOPPER}, {"bfloat16", "float32", 256, 128, 128, HOPPER, true},
+  {"int8", "int32", 128, 256, 384, HOPPER, true}, {"float32", "float32", 128, 128, 96, HOPPER, true},
+  {"uint8", "int32", 128, 128, 192, HOPPER},
 }
 -- Products whose sides no tile divides, and convolutions whose pixels or channels none does: with half of the draws.
 local PADDED = {
@@ -375,7 +377,7 @@ check_products(PADDED)
 -- Of extents by chance, a few more where there are more draws.
 local TYPES = {
   {"float16", "float32", AMPERE}, {"float16", "float32", HOPPER}, {"int8", "int32", AMPERE},
-  {"bfloat16", "float32", HOPPER},
+  {"bfloat16", "float32", HOPPER}, {"int8", "int32", HOPPER},
 }
 local stream = ms.stream(seed)
 for i = 1, math.max(1, draws // 10) do

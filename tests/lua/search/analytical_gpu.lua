@@ -257,6 +257,39 @@ assert(wide:text():find(string.format("<= %d and", 240 - hopper.tensor_registers
 local greedy = setmetatable({tensor_registers = hopper.own_registers}, {__index = hopper})
 assert(ms.estimator(half, wide, greedy):cost(decide(wide, {{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 1))
        == math.huge)
+-- The same of bytes, in steps of as many bytes: twice as much a cycle, by wgmma; TF32 half as much.
+local function of_type(name, inputs, output)
+  local A, B, k = te.placeholder({4096, 4096}, inputs, "A"), te.placeholder({4096, 4096}, inputs, "B"),
+    te.reduce_axis(4096, "k")
+  local func = te.func("product", {A, B, te.compute({4096, 4096}, function(i, j)
+    return te.sum(te.cast(A[{i, k}], output) * te.cast(B[{j, k}], output), k)
+  end, "C")})
+  return function(sketches, tiles, lanes)
+    for _, s in ipairs(sketches(func)) do
+      if s.trace:text():find('"' .. name .. '"', 1, true) then
+        return ms.estimator(func, s.trace, hopper):cost(decide(s.trace, tiles, lanes, 1, 1))
+      end
+    end
+    error("no sketch with " .. name)
+  end
+end
+local function own(func) return tune.open(func, HOPPER, {}).sketches end
+local function rounded(func)
+  local space = ms.load "rules.space"
+  local parts = space.parts(ms.load "rules.targets".context(HOPPER, ms.load "rules.targets".tensor_core))
+  local list = {}
+  for i, sch in ipairs(space.generate(func, parts)) do list[i] = {trace = sch.trace} end
+  return list
+end
+local by_groups = {{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 2}}
+local bytes = of_type("wgmma_64x256x32_s8s8s32_trans", "int8", "int32")(own, by_groups, 16)
+assert(bytes > 0.5 * best_known and bytes < 0.62 * best_known, "bytes take half as long as halves")
+less("bytes are multiplied faster by warp groups than by warps", bytes,
+     of_type("warp_mma_sync_16x16x32_s8s8s32_trans", "int8", "int32")(own, {{32, 1, 2, 4, 1}, {16, 1, 4, 4, 1},
+                                                                            {64, 2, 1}}, 16))
+by_groups[3] = {128, 4}
+local tf32 = of_type("wgmma_64x256x8_tf32tf32f32_trans", "float32", "float32")(rounded, by_groups, 4)
+assert(tf32 > 1.7 * best_known and tf32 < 2 * best_known, "TF32 takes twice as long as halves")
 local ampere = sketch_with("warp_mma_sync_16x16x16_f16f16f32", target)
 local function warps(...) return ms.estimator(half, ampere, machine):cost(decide(ampere, {...}, 8)) end
 assert(warps({32, 1, 2, 4, 1}, {16, 1, 4, 4, 1}, {64, 2, 2})

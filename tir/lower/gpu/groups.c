@@ -84,6 +84,16 @@ static bool check_store(const struct lowering *low, tir_stmt s) {
   return even || refuse(low, s, "a warp group stores pairs of elements, which begin at an odd one");
 }
 
+/* Of a product's operands; TIR_T_VOID: they are of two, or no buffer's. */
+tir_type lower_wgmma_input(const struct tir *ir, tir_stmt product) {
+  enum { A = 3, B = 5 };
+  const struct tir_expr_node *held = tir_at(ir, arguments(ir, product)[A]);
+  tir_buffer a = held->kind == TIR_DATA ? held->ref : tir_pointed(ir, arguments(ir, product)[A]);
+  tir_buffer b = tir_pointed(ir, arguments(ir, product)[B]);
+  bool alike = a && b && tir_buffer_at(ir, a)->type == tir_buffer_at(ir, b)->type;
+  return alike ? tir_buffer_at(ir, a)->type : TIR_T_VOID;
+}
+
 static bool check_product(const struct lowering *low, tir_stmt s) {
   enum { N = 2, A = 3, B = 5, LAYOUT = 7, COUNT = 8 };
   struct tir *ir = low->ir;
@@ -91,12 +101,20 @@ static bool check_product(const struct lowering *low, tir_stmt s) {
   uint32_t count = tir_at(ir, tir_as(ir, s, TIR_EVALUATE)->evaluate.value)->count;
   bool known = count == COUNT && tir_is_int(ir, args[N]) && tir_is_wgmma_width(tir_at(ir, args[N])->imm) &&
                tir_at(ir, args[LAYOUT])->kind == TIR_STRING_IMM;
+  tir_type input = known ? lower_wgmma_input(ir, s) : TIR_T_VOID;
+  const struct tir_expr_node *sums = known ? tir_at(ir, args[0]) : NULL;
+  known = input != TIR_T_VOID && sums->kind == TIR_DATA &&
+          tir_wgmma_multiplies(input, tir_buffer_at(ir, sums->ref)->type, tir_at(ir, args[N])->imm);
   if (!known) return refuse(low, s, "there is no product of a warp group of these arguments");
   tir_expr a = args[A], a_stride = args[A + 1], b = args[B], b_stride = args[B + 1];
   bool by_rows = !strcmp(tir_text(ir, tir_at(ir, args[LAYOUT])->ref), "row_major");
-  int64_t n = tir_at(ir, args[N])->imm;
-  return (of_registers(ir, s) || check_operand(low, s, a, a_stride, TIR_WGMMA_DEPTH)) &&
-         check_operand(low, s, b, b_stride, by_rows ? n : TIR_WGMMA_DEPTH);
+  if (by_rows && !tir_wgmma_takes_rows(input))
+    return refuse(low, s, "a warp group multiplies elements of 16 bits alone where b lies by rows");
+  if (of_registers(ir, s) && !tir_wgmma_takes_rows(input))
+    return refuse(low, s, "a warp group multiplies elements of 16 bits alone that it has in registers");
+  int64_t n = tir_at(ir, args[N])->imm, depth = tir_mma_depth(tir_type_bits(input));
+  return (of_registers(ir, s) || check_operand(low, s, a, a_stride, depth)) &&
+         check_operand(low, s, b, b_stride, by_rows ? n : depth);
 }
 
 /* ---- Registers have no index ---- */

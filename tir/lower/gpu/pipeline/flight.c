@@ -86,8 +86,9 @@ bool lower_find_stage_buffers(struct tir *ir, tir_stmt product, struct lower_sta
   int64_t n = tir_at(ir, args[N])->imm, stride_a = tir_at(ir, args[A + 1])->imm,
           stride_b = tir_at(ir, args[B + 1])->imm;
   bool by_rows = !strcmp(tir_text(ir, tir_at(ir, args[LAYOUT])->ref), "row_major");
-  int64_t lines = by_rows ? TIR_WGMMA_DEPTH : n, length = by_rows ? n : TIR_WGMMA_DEPTH;
-  return find_stage_buffer(ir, a, (TIR_WGMMA_ROWS - 1) * stride_a + TIR_WGMMA_DEPTH - 1, &out[0]) &&
+  int64_t depth = tir_mma_depth(tir_type_bits(lower_wgmma_input(ir, product)));
+  int64_t lines = by_rows ? depth : n, length = by_rows ? n : depth;
+  return find_stage_buffer(ir, a, (TIR_WGMMA_ROWS - 1) * stride_a + depth - 1, &out[0]) &&
          find_stage_buffer(ir, b, (lines - 1) * stride_b + length - 1, &out[1]);
 }
 
