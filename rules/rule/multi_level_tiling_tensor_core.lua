@@ -23,6 +23,7 @@
 -- Source: Feng et al., "TensorIR", ASPLOS 2023, section 4.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 local products, fragment_limits = msched.load "rules.products", msched.load "rules.fragment_limits"
+local nest = msched.load "rules.register_loops"
 
 -- Whether the intrinsics of a group are for what the block multiplies and adds up.
 local function has_types(sch, block, group, classes)
@@ -174,16 +175,26 @@ local GROUP_REGISTERS, MOST_REGISTERS = 512, 240
 
 local function product(list) return #list > 0 and table.concat(list, " * ") or "1" end
 
+-- The group, whose tiles threads copy.
+local function without_copies(group)
+  return setmetatable({boxes = false, producer = false, blocks = false}, {__index = group})
+end
+
 -- The group, with what TMA bulk tensor copies bring of both operands: numbers of m, n and k that tiles divide. Where
--- they bring none of one, threads copy both. What is packed lies as its tiles.
-local function with_copies(sch, group, copies, by_columns)
+-- they bring none of one, or less than one of the group's products has, threads copy both. What is packed lies as its
+-- tiles.
+local function with_copies(sch, block, group, copies, by_columns)
   if not group.boxes then return group end
   local a, b = sch:copy_tile(copies.a), copies.packed and {math.huge, math.huge} or sch:copy_tile(copies.b)
-  if a[1] == 0 or b[1] == 0 then
-    return setmetatable({boxes = false, producer = false, blocks = false}, {__index = group})
-  end
+  if a[1] == 0 or b[1] == 0 then return without_copies(group) end
   local n, k = b[by_columns and 1 or 2], b[by_columns and 2 or 1]
-  return setmetatable({copied = {{a[1]}, {n}, {a[2], k}}}, {__index = group})
+  local units, copied, extents = group.multiples, {{a[1]}, {n}, {a[2], k}}, sch:iter_extents(block)
+  for d, unit in ipairs {units.m, units.n, units.k} do
+    for _, run in ipairs(copied[d]) do
+      if run < extents[#extents - 3 + d] and run % unit ~= 0 then return without_copies(group) end
+    end
+  end
+  return setmetatable({copied = copied}, {__index = group})
 end
 
 -- Splits as tiling.split does, and holds draws against what a block has: registers for its accumulators and theirs at a
@@ -208,7 +219,13 @@ local function split_within(group, batch, shared_bytes, taken)
     end
   end
   return function(sch, _, loop, count, p, at)
-    local extent, factors = sch:extent(loop), {sch:sample_perfect_tile(loop, count, p.max_innermost)}
+    local extent = sch:extent(loop)
+    if taken.windows and at <= batch then -- copies of pixels are of one product
+      local first, second = sch:sample_perfect_tile(loop, 2, extent)
+      outer[#outer + 1] = tostring(extent)
+      return {sch:split(loop, {first, second, 1, 1})}
+    end
+    local factors = {sch:sample_perfect_tile(loop, count, p.max_innermost)}
     local rows, columns = tiles[batch + 1], tiles[batch + 2]
     if at <= batch + 2 then
       groups[#groups + 1], inner[#inner + 1] = factors[3]:name(), factors[4]:name()
@@ -270,12 +287,19 @@ end
 -- the second's.
 local function runs_of(sch, block, classes, by_columns)
   local inputs, runs, apart, loops = classes.inputs, {}, {}, {sch:get_loops(block)}
+  local reads, read_iters = sch:reads(block), sch:read_iters(block)
+  -- An iteration that no stride is known of, as a phase that chooses taps, goes by whole rows where it is not of them.
+  local function row_of(number, v)
+    local shape, iters = reads[number] and reads[number].shape, read_iters[number]
+    local innermost = iters and iters[#shape] or 0
+    return innermost > 0 and innermost ~= v and shape[#shape] or 1
+  end
   local inner = {classes.k, by_columns and classes.k or classes.n, result = classes.n}
   for side, number in pairs {inputs[1], inputs[2], result = #sch:reads(block) + 1} do
     local along = inner[side][#inner[side]]
     apart[side], runs[side] = 0, 0
     for v, l in ipairs(loops) do
-      local stride, extent = sch:strides(block, l)[number] or 1, sch:extent(l)
+      local stride, extent = sch:strides(block, l)[number] or row_of(number, v), sch:extent(l)
       if extent > 1 and stride ~= 0 then
         local follows = v == along and stride == 1
         if not follows then apart[side] = gcd(apart[side], math.abs(stride)) end
@@ -311,9 +335,7 @@ local function for_padded(sch, block, group, classes, p, by_columns, ends, packs
   for i, at in ipairs(classes.inputs) do
     boxes = boxes and (packs and i == 2 or apart[i] * reads[at].bytes % BOX_ALIGNMENT == 0)
   end
-  if group.boxes and not boxes then
-    group = setmetatable({boxes = false, producer = false, blocks = false}, {__index = group})
-  end
+  if group.boxes and not boxes then group = without_copies(group) end
   return group, setmetatable({runs = runs}, {__index = p})
 end
 
@@ -340,7 +362,7 @@ local function with_group(sch, block, group, classes, p, padding, straight)
     copies.packed = copies.b
     common.pack_ahead(sch, copies.b)
   end
-  group = with_copies(sch, group, copies, by_columns)
+  group = with_copies(sch, block, group, copies, by_columns)
   local product = tiling.blockize_for(sch, block, sync)
   sch:annotate(product, "meta_schedule.auto_tensorize", sync)
   sch:annotate(product, "meta_schedule.auto_tensorize_init", group.fill)
@@ -350,7 +372,7 @@ local function with_group(sch, block, group, classes, p, padding, straight)
     p = setmetatable({structure = group.structure, warps = group.warps,
                       vector_load_lengths = group.vector_load_lengths}, {__index = p})
   end
-  local taken = {windows = #classes.k > 1}
+  local taken = {windows = p.windows or #classes.k > 1}
   local split = group.inner and split_for(group, #classes.batch)
     or group.warps and split_within(group, #classes.batch, p.shared_bytes, taken)
     or p.warp_limits and fragment_limits.split(sch, product, group, #classes.batch, p, by_columns)
@@ -385,22 +407,27 @@ local function with_divided(sch, block, group, p)
   end
 end
 
+-- Adds the schedules of the groups that fit.
+local function add_groups(results, sch, block, p)
+  local classes = products.classify(sch, block)
+  for _, f in ipairs(classes and fitting(sch, block, p, classes) or {}) do
+    local group, s = f.group, sch:copy()
+    results[#results + 1] = with_group(s, s:handle(block), group, classes, p, f.padding)
+    if group.store_result and #sch:consumers(block) == 0 and not f.cuts then
+      local other = sch:copy()
+      results[#results + 1] = with_group(other, other:handle(block), group, classes, p, f.padding, true)
+    end
+    if not group.inner then results[#results + 1] = with_divided(sch, block, group, p) end
+  end
+end
+
 return msched.rule {
   name = "multi_level_tiling_tensor_core",
   apply = function(sch, block, _, self)
-    local p = self.parameters
-    local classes = common.can_tile(sch, block) and products.classify(sch, block)
-    if not classes then return {sch} end
-    local results = {}
-    for _, f in ipairs(fitting(sch, block, p, classes)) do
-      local group, s = f.group, sch:copy()
-      results[#results + 1] = with_group(s, s:handle(block), group, classes, p, f.padding)
-      if group.store_result and #sch:consumers(block) == 0 and not f.cuts then
-        local other = sch:copy()
-        results[#results + 1] = with_group(other, other:handle(block), group, classes, p, f.padding, true)
-      end
-      if not group.inner then results[#results + 1] = with_divided(sch, block, group, p) end
-    end
+    if not common.can_tile(sch, block) then return {sch} end
+    local results, p, of, b = {}, self.parameters, nest.by_products(sch, block)
+    if of ~= sch then p = setmetatable({windows = true}, {__index = p}) end
+    add_groups(results, of, b, p)
     results[#results + 1] = sch
     return results
   end,

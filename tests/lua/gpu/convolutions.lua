@@ -1,7 +1,8 @@
--- Convolutions on tensor cores by wgmma without a GPU: random ones of one to three dimensions, with strides, dilations
--- and paddings, channels last and first, and random draws of each. Each that asks for TMA bulk tensor copies gets them
--- for both operands, as the draw and the analytical model take it; the lowered function computes the same in the
--- interpreter, its source on the CPU (RUN_KERNELS), and NVRTC, where it is installed, compiles it.
+-- Convolutions on tensor cores by wgmma without a GPU: random ones of one to three dimensions, with strides, dilations,
+-- paddings and groups, and transposed ones, channels last and first, and random draws of each. Each that asks for TMA
+-- bulk tensor copies gets them for both operands, as the draw and the analytical model take it; the lowered function
+-- computes the same in the interpreter, its source on the CPU (RUN_KERNELS), and NVRTC, where it is installed, compiles
+-- it.
 -- usage: msched convolutions.lua RUN_KERNELS CONVOLUTIONS DRAWS SEED
 local ms = require "msched"
 local te = ms.te
@@ -26,12 +27,40 @@ local OUTPUTS = {
 }
 local LAYOUTS = {{"NLC", "NCL"}, {"NHWC", "NCHW"}, {"NDHWC", "NCDHW"}}
 
+local function list(t) return table.concat(t, "x") end
+
+-- A transposed one, each phase of whose result fills tiles.
+local function transposed()
+  local output, type, last = one_of(OUTPUTS[2]), one_of {"float16", "bfloat16"}, math.random(4) > 1
+  local ci, co = 16 * math.random(4), 64 * math.random(2)
+  local o, image, filter = {stride = {}, pad = {}, accumulate = "float32"}, {output[1]}, {}
+  for d = 1, 2 do
+    o.stride[d] = math.random(d == 1 and 2 or 1, 2)
+    filter[d] = o.stride[d] * math.random(2)
+    o.pad[d] = math.random(0, (filter[d] - o.stride[d]) // 2)
+    -- So that the result, (image - 1) * stride - 2 * pad + kernel, is of whole strides: `output` of them.
+    if (filter[d] - 2 * o.pad[d]) % o.stride[d] ~= 0 then o.pad[d] = 0 end
+    image[d + 1] = output[d + 1] + 1 - (filter[d] - 2 * o.pad[d]) // o.stride[d]
+    if image[d + 1] < 1 or output[d + 1] == 1 then return transposed() end
+  end
+  o.layout = LAYOUTS[2][last and 1 or 2]
+  table.insert(image, last and 4 or 2, ci)
+  filter = last and {filter[1], filter[2], ci, co} or {co, ci, filter[1], filter[2]}
+  local X, W = te.placeholder(image, type, "X"), te.placeholder(filter, type, "W")
+  return te.func("convolution", {X, W, ms.ops.conv2d_transpose(X, W, o)}),
+    string.format("transposed, %s, %s by %s, strides %s, paddings %s, %s", o.layout, list(image), list(filter),
+                  list(o.stride), list(o.pad), type), last
+end
+
 -- A convolution by chance: the function, and what to call it.
 local function convolution()
+  if math.random(5) == 1 then return transposed() end
   local rank = math.random(3)
   local output, type, last = one_of(OUTPUTS[rank]), one_of {"float16", "bfloat16"}, math.random(4) > 1
-  local ci, co = 16 * math.random(6), 64 * math.random(2)
-  local image, filter, o = {output[1]}, {}, {stride = {}, dilation = {}, pad = {}, accumulate = "float32"}
+  local groups = math.random(3) == 1 and math.random(2, 3) or 1
+  local ci, co = 16 * math.random(groups > 1 and 3 or 6), 64 * (groups > 1 and groups or math.random(2))
+  local image, filter = {output[1]}, {}
+  local o = {stride = {}, dilation = {}, pad = {}, groups = groups, accumulate = "float32"}
   for d = 1, rank do
     local kernel = one_of(rank == 3 and {1, 2, 3} or {1, 2, 3, 3, 5})
     o.stride[d], o.dilation[d] = math.random(2), math.random(2)
@@ -42,14 +71,13 @@ local function convolution()
     if image[#image] < 1 then return convolution() end
   end
   o.layout = LAYOUTS[rank][last and 1 or 2]
-  table.insert(image, last and rank + 2 or 2, ci)
+  table.insert(image, last and rank + 2 or 2, ci * groups)
   if last then table.move({ci, co}, 1, 2, #filter + 1, filter)
   else table.move(filter, 1, rank, 3); filter[1], filter[2] = co, ci end
   local X, W = te.placeholder(image, type, "X"), te.placeholder(filter, type, "W")
-  local function list(t) return table.concat(t, "x") end
   return te.func("convolution", {X, W, ms.ops["conv" .. rank .. "d"](X, W, o)}),
-    string.format("%s, %s by %s, strides %s, dilations %s, paddings %s, %s", o.layout, list(image), list(filter),
-                  list(o.stride), list(o.dilation), list(o.pad), type), last
+    string.format("%s, %s by %s, strides %s, dilations %s, paddings %s, %d groups, %s", o.layout, list(image),
+                  list(filter), list(o.stride), list(o.dilation), list(o.pad), groups, type), last
 end
 
 -- Random draws of the sketches whose products are of warp groups; persistent blocks are fewer than tiles.

@@ -116,11 +116,24 @@ static bool read_place(struct pixels *p, tir_expr e, struct place *out) {
 
 static int64_t count_of(struct pixels *p, const struct place *place);
 
+/* A digit of something coarser, a number of so many pixels each, as of lines of an image. */
+static bool find_coarse_digit(struct pixels *p, struct place *place, int64_t by) {
+  struct tir *ir = p->copy->ir;
+  tir_expr lines = tir_int(ir, tir_type_of(ir, p->row), by), divided, first;
+  struct pixels of_lines = {p->copy, tir_simplify(ir, tir_floordiv(ir, p->row, lines))};
+  struct digit digit;
+  if (by == 1 || !read_divisions(ir, place->all, &digit, &divided)) return false;
+  if (!is_number(&of_lines, divided, digit.by * digit.below, &first)) return false;
+  place->digit = (struct digit){digit.by * by, digit.below};
+  place->first = tir_simplify(ir, tir_mul(ir, first, lines));
+  return true;
+}
+
 /* A digit whose expression says it of no number is that of the row's number by so many pixels, where it is the same. */
 static bool find_digit(struct pixels *p, struct place *place, int64_t by) {
   struct tir *ir = p->copy->ir;
   tir_type type = tir_type_of(ir, p->row);
-  if (!place->step || place->digit.by) return true;
+  if (!place->step || place->digit.by || find_coarse_digit(p, place, by)) return true;
   place->digit = (struct digit){by, 0}, place->first = tir_int(ir, type, 0);
   int64_t count = count_of(p, place);
   if (tir_type_of(ir, place->all) != type || count < 1) return false;

@@ -197,16 +197,6 @@ static bool find_boxes(struct tma_statement *c, struct lower_tma_copy *out, bool
   return (several && tma_find_parts(c, out)) || tma_refuse(c, why);
 }
 
-/* Tiled mode, of the tensor with fewer dimensions too; or else pixels. */
-static bool find_places(struct tma_statement *c, struct lower_tma_copy *out) {
-  if (find_boxes(c, out, false)) return true;
-  struct tma_statement as_it_is = *c;
-  struct lower_tma_copy begun = *out;
-  if (tma_merge_dimensions(c, out) && find_boxes(c, out, true)) return true;
-  *c = as_it_is, *out = begun;
-  return find_boxes(c, out, true) || tma_find_pixels(c, out) || tma_refuse(c, as_it_is.why);
-}
-
 /* ---- What is set to zero ---- */
 
 tir_expr tma_margin(struct tir *ir, tir_expr condition) {
@@ -266,6 +256,20 @@ static bool sort_conditions(struct tma_statement *c, const struct lower_tma_copy
     within[(*count)++] = c->conditions[i];
   }
   return true;
+}
+
+/* ---- Where it lies ---- */
+
+/* Tiled mode, of the tensor with fewer dimensions too, where conditions still say what lies in it; or else pixels. */
+static bool find_places(struct tma_statement *c, struct lower_tma_copy *out) {
+  tir_expr within[TMA_MOST_CONDITIONS];
+  uint32_t count;
+  if (find_boxes(c, out, false)) return true;
+  struct tma_statement as_it_is = *c;
+  struct lower_tma_copy begun = *out;
+  if (tma_merge_dimensions(c, out) && find_boxes(c, out, true) && sort_conditions(c, out, within, &count)) return true;
+  *c = as_it_is, *out = begun;
+  return find_boxes(c, out, true) || tma_find_pixels(c, out) || tma_refuse(c, as_it_is.why);
 }
 
 bool lower_find_tma_copy(struct tir *ir, tir_stmt loop, tir_stmt top, struct lower_tma_copy *out, const char **why) {
