@@ -50,13 +50,15 @@ function products.members(classes, names)
 end
 
 local A, B, C, ALL = {"batch", "m", "k"}, {"batch", "k", "n"}, {"batch", "m", "n"}, {"batch", "m", "n", "k"}
-local B_BY_COLUMNS = {"batch", "n", "k"}
+local A_BY_COLUMNS, B_BY_COLUMNS = {"batch", "k", "m"}, {"batch", "n", "k"}
 
 -- Has the block compute a product of matrices, from and to copies; gives these. options: by_columns, the second operand
--- has what is summed last; keep: a set of "a" and "c", what is a matrix already and needs no copy.
+-- has what is summed last; a_by_columns, the first has its rows last; keep: a set of "a" and "c", what is a matrix
+-- already and needs no copy.
 function products.to_product(sch, block, classes, options)
   local extents, copies, keep = sch:iter_extents(block), {}, options.keep or {}
-  local sides = {{"a", A}, {"b", options.by_columns and B_BY_COLUMNS or B}, {"c", C}}
+  local sides = {{"a", options.a_by_columns and A_BY_COLUMNS or A}, {"b", options.by_columns and B_BY_COLUMNS or B},
+                 {"c", C}}
   for i, side in ipairs(sides) do
     if not keep[side[1]] then
       copies[side[1]] = sch:reindex(block, i == 3 and 0 or classes.inputs[i] - 1, i == 3 and 1 or 0)

@@ -154,6 +154,7 @@ local function wgmma(inputs, n, sms)
   return {inputs = inputs, output = output, multiples = {m = 64, n = n, k = k}, read_scope = "shared.dyn.panels",
           scopes = {c = "wgmma.accumulator"}, fill = "wgmma_fill" .. shape, sync = by_columns and transposed or sync,
           by_columns = by_columns, sync_by_columns = not by_columns and transposed or nil,
+          sync_columns = not by_columns and sync .. "_columns" or nil,
           store = "wgmma_store" .. shape .. "_shared_dyn", bytes = bytes,
           vector_load_lengths = {4 // bytes, 8 // bytes, 16 // bytes},
           structure = "SSSRRS", warps = 4, stages = 4, registers = n // 2, beside = TENSOR_REGISTERS, boxes = {1, 0},

@@ -176,6 +176,11 @@ bool tir_wgmma_multiplies(tir_type input, tir_type sum, int64_t n);
 /* b may lie by rows: its columns need not be what is summed. */
 bool tir_wgmma_takes_rows(tir_type input);
 double tir_wgmma_operand(tir_type input, double x); /* what is multiplied where x is read */
+/* How operands of a warp-group MMA lie: by their columns, or else by rows. */
+struct tir_wgmma_layout {
+  bool a_by_columns, b_by_columns;
+};
+bool tir_wgmma_layout_of(const char *text, struct tir_wgmma_layout *out);
 /* Where element `element` of a thread's n / 2 lies in the fragment of accumulators, and in one of operand a, which has
  * 16 columns. Source: PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16". */
 struct tir_mma_place tir_wgmma_place(int thread, int element);

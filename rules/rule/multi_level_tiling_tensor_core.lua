@@ -8,10 +8,10 @@
 -- input lie by columns; the elements by which rows of tiles are padded, or the scope of swizzled tiles; how many
 -- products' rows and columns a warp loads at once, where it is more than one; whether copies of tiles run ahead of the
 -- products. A second input that is constant is packed ahead as that matrix. Groups without loads also have
--- {sync_by_columns, structure, warps, stages, registers, beside, bytes, vector_load_lengths, boxes}:
+-- {sync_by_columns, sync_columns, structure, warps, stages, registers, beside, bytes, vector_load_lengths, boxes}:
 -- products of so many warps at once, of tiles as they lie in shared memory (the second input's by columns where its own
--- rows do); stages of the pipeline; registers of a thread for one fragment of accumulators, and beside all of them; the
--- bytes of an input's element; how many of them a thread copies at once;
+-- rows do, the first's where its columns do); stages of the pipeline; registers of a thread for one fragment of
+-- accumulators, and beside all of them; the bytes of an input's element; how many of them a thread copies at once;
 -- boxes: choices of whether one thread issues TMA bulk tensor copies, 1, or all threads copy, 0; producer: choices of
 -- whether that thread is of a producer warp group, 1, or of a consumer, 0; blocks: choices of how many persistent
 -- blocks there are, which copy the next tile while they store one, where shared memory suffices; 0: a block a tile;
@@ -183,12 +183,14 @@ end
 -- The group, with what TMA bulk tensor copies bring of both operands: numbers of m, n and k that tiles divide. Where
 -- they bring none of one, or less than one of the group's products has, threads copy both. What is packed lies as its
 -- tiles.
-local function with_copies(sch, block, group, copies, by_columns)
+local function with_copies(sch, block, group, copies, by_columns, a_by_columns)
   if not group.boxes then return group end
   local a, b = sch:copy_tile(copies.a), copies.packed and {math.huge, math.huge} or sch:copy_tile(copies.b)
   if a[1] == 0 or b[1] == 0 then return without_copies(group) end
-  local n, k = b[by_columns and 1 or 2], b[by_columns and 2 or 1]
-  local units, copied, extents = group.multiples, {{a[1]}, {n}, {a[2], k}}, sch:iter_extents(block)
+  local function side(copy, columns) return copy[columns and 2 or 1], copy[columns and 1 or 2] end
+  local m, k = side(a, a_by_columns)
+  local n, depth = side(b, not by_columns)
+  local units, copied, extents = group.multiples, {{m}, {n}, {k, depth}}, sch:iter_extents(block)
   for d, unit in ipairs {units.m, units.n, units.k} do
     for _, run in ipairs(copied[d]) do
       if run < extents[#extents - 3 + d] and run % unit ~= 0 then return without_copies(group) end
@@ -267,6 +269,23 @@ local function lies_by_columns(sch, block, classes)
   return false
 end
 
+-- How far apart the values of an iteration are in an input: of that among `numbers` which is the innermost of more than
+-- one value.
+local function innermost_stride(sch, block, numbers, input)
+  local loops = {sch:get_loops(block)}
+  for i = #numbers, 1, -1 do
+    local l = loops[numbers[i]]
+    if sch:extent(l) > 1 then return sch:strides(block, l)[input] or math.huge end
+  end
+  return math.huge
+end
+
+-- Rows of the first input are nearer to one another in memory than what is summed, as where it is transposed.
+local function lies_transposed(sch, block, classes)
+  local input = classes.inputs[1]
+  return innermost_stride(sch, block, classes.m, input) < innermost_stride(sch, block, classes.k, input)
+end
+
 -- Whether the second input is a constant that lies in another order than tiles of it: packed ahead, it is copied by
 -- whole vectors, and nothing computes where its elements are. TMA needs no help, but where wgmma reads columns
 -- alone.
@@ -284,8 +303,8 @@ end
 
 -- Of both operands and the `result`: how many elements are neighbours along what is innermost in a tile, from a
 -- multiple of as many on; and of what number of elements others are apart. by_columns: what is summed is innermost in
--- the second's.
-local function runs_of(sch, block, classes, by_columns)
+-- the second's; a_by_columns: it is not in the first's.
+local function runs_of(sch, block, classes, by_columns, a_by_columns)
   local inputs, runs, apart, loops = classes.inputs, {}, {}, {sch:get_loops(block)}
   local reads, read_iters = sch:reads(block), sch:read_iters(block)
   -- An iteration that no stride is known of, as a phase that chooses taps, goes by whole rows where it is not of them.
@@ -294,7 +313,7 @@ local function runs_of(sch, block, classes, by_columns)
     local innermost = iters and iters[#shape] or 0
     return innermost > 0 and innermost ~= v and shape[#shape] or 1
   end
-  local inner = {classes.k, by_columns and classes.k or classes.n, result = classes.n}
+  local inner = {a_by_columns and classes.m or classes.k, by_columns and classes.k or classes.n, result = classes.n}
   for side, number in pairs {inputs[1], inputs[2], result = #sch:reads(block) + 1} do
     local along = inner[side][#inner[side]]
     apart[side], runs[side] = 0, 0
@@ -329,8 +348,8 @@ end
 
 -- The group and parameters for a padded product: vectors are no longer than what a condition holds for as a whole, and
 -- no TMA copy is drawn where there can be none, as of inputs whose rows lie otherwise.
-local function for_padded(sch, block, group, classes, p, by_columns, ends, packs)
-  local runs, apart = runs_of(sch, block, classes, by_columns)
+local function for_padded(sch, block, group, classes, p, by_columns, a_by_columns, ends, packs)
+  local runs, apart = runs_of(sch, block, classes, by_columns, a_by_columns)
   local boxes, reads = not ends, sch:reads(block)
   for i, at in ipairs(classes.inputs) do
     boxes = boxes and (packs and i == 2 or apart[i] * reads[at].bytes % BOX_ALIGNMENT == 0)
@@ -346,23 +365,25 @@ local function with_group(sch, block, group, classes, p, padding, straight)
   if group.sync_by_columns and lies_by_columns(sch, block, classes) then
     by_columns, sync = true, group.sync_by_columns
   end
+  local a_by_columns = group.sync_columns ~= nil and lies_transposed(sch, block, classes)
+  if a_by_columns then sync = group.sync_columns .. (by_columns and "_trans" or "") end
   local alone = group.warps and group.by_columns -- wgmma of tiles by columns alone: others are transposed one by one
   local packs = (alone or not group.warps) and is_packed(sch, block, classes, by_columns)
   local sides = products.sides(sch, block, classes)
   if padding then
     local ends = ends_within(sch, block, classes, p, sides, padding)
-    group, p = for_padded(sch, block, group, classes, p, by_columns, ends, packs)
+    group, p = for_padded(sch, block, group, classes, p, by_columns, a_by_columns, ends, packs)
   elseif alone then
     p = setmetatable({runs = runs_of(sch, block, classes, by_columns)}, {__index = p})
   end
   if p.runs and packs then p.runs[2] = nil end
-  local copies = products.to_product(sch, block, classes, {by_columns = by_columns})
+  local copies = products.to_product(sch, block, classes, {by_columns = by_columns, a_by_columns = a_by_columns})
   if padding and not products.pad(sch, block, classes, copies, sides, padding) then return nil end
   if packs then
     copies.packed = copies.b
     common.pack_ahead(sch, copies.b)
   end
-  group = with_copies(sch, block, group, copies, by_columns)
+  group = with_copies(sch, block, group, copies, by_columns, a_by_columns)
   local product = tiling.blockize_for(sch, block, sync)
   sch:annotate(product, "meta_schedule.auto_tensorize", sync)
   sch:annotate(product, "meta_schedule.auto_tensorize_init", group.fill)

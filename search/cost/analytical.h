@@ -113,7 +113,7 @@ struct model_product {
   uint32_t multicast;      /* how many blocks are a cluster that shares copies; 0: none is */
   uint32_t stored;         /* elements of the result that a thread stores at once; 0: their stores are not drawn */
   double stored_bytes;     /* of such an element */
-  bool by_columns;         /* the second operand's tiles lie so */
+  bool by_columns, a_by_columns;   /* tiles of the second operand, and of the first, lie so */
   struct tir_copy_tile brought[2]; /* what bulk tensor copies bring of each operand */
   uint32_t brought_count;          /* 2: it is known */
   bool straight;                   /* accumulators are stored from registers to the result */

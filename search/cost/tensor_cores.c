@@ -75,7 +75,8 @@ static void read_annotation(struct product_reading *r, const struct vm_plan *pla
   const char *key = text_of(r->steps, vm_attrs_of(r->steps, in)), *store = text_of(r->steps, value);
   struct vm_product product;
   if (!strcmp(key, "meta_schedule.auto_tensorize") && vm_find_product(plan, text_of(r->steps, value), &product))
-    begin_product(r, &product, r->statements[at]), r->last->by_columns = strstr(store, "_trans") != NULL;
+    begin_product(r, &product, r->statements[at]), r->last->by_columns = strstr(store, "_trans") != NULL,
+                                                   r->last->a_by_columns = strstr(store, "_columns") != NULL;
   struct model_product *p = r->last;
   if (!p) return;
   if (!strncmp(store, "wgmma_store_", 12) && strstr(store, "_global")) p->straight = true;
@@ -169,7 +170,8 @@ static bool is_brought(const struct tiling *t) {
   const struct model_product *p = t->product;
   const struct tir_copy_tile *a = &p->brought[0], *b = &p->brought[1];
   if (p->brought_count < 2) return true;
-  return is_whole(a->rows, t->m) && is_whole(a->columns, t->depth) &&
+  return is_whole(a->rows, p->a_by_columns ? t->depth : t->m) &&
+         is_whole(a->columns, p->a_by_columns ? t->m : t->depth) &&
          is_whole(b->rows, p->by_columns ? t->n : t->depth) && is_whole(b->columns, p->by_columns ? t->depth : t->n);
 }
 

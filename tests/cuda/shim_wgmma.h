@@ -32,7 +32,7 @@ struct shim_product {
   void *d; /* registers of 32 bits */
   uint64_t a, b;
   int n, group;
-  bool by_rows;
+  bool by_rows, a_by_columns;
   void (*run)(const struct shim_product *product, void *sums);
   const uint32_t *registers[4]; /* of the lanes that share rows: a, where it is in registers */
 };
@@ -106,7 +106,7 @@ template <class IN, class SUM> static void shim_do_product(const struct shim_pro
     bool lower = at.row % 16 >= 8;
     for (uint32_t k = 0; k < depth && rows[lower] != at.row; k++)
       x[lower][k] = IN::value(p->registers[0] ? shim_of_registers(p, lower, k)
-                                              : shim_of_matrix(&a, bytes, true, (uint32_t)at.row, k));
+                                              : shim_of_matrix(&a, bytes, !p->a_by_columns, (uint32_t)at.row, k));
     rows[lower] = at.row;
     double sum = sums[e];
     for (uint32_t k = 0; k < depth; k++)
@@ -154,13 +154,17 @@ static inline void shim_wait_products(int left) {
 
 #define SHIM_WGMMA_OF(n, depth, element, S, layout, by_rows)                                                           \
   [[maybe_unused]] static void ms_wgmma_m64n##n##k##depth##_##element##_##layout(S *d, uint64_t a, uint64_t b) {       \
-    shim_begin_product({d, a, b, n, 0, by_rows, shim_do_product<shim_##element, S>, {}}, NULL);                        \
+    shim_begin_product({d, a, b, n, 0, by_rows, false, shim_do_product<shim_##element, S>, {}}, NULL);                 \
   }
 #define SHIM_WGMMA_SHORT(n, element, layout, by_rows)                                                                  \
   SHIM_WGMMA_OF(n, 16, element, float, layout, by_rows)                                                                \
+  [[maybe_unused]] static void ms_wgmma_m64n##n##k16_##element##_##layout##_columns(float *d, uint64_t a,              \
+                                                                                    uint64_t b) {                      \
+    shim_begin_product({d, a, b, n, 0, by_rows, true, shim_do_product<shim_##element, float>, {}}, NULL);              \
+  }                                                                                                                    \
   [[maybe_unused]] static void ms_wgmma_m64n##n##k16_##element##_##layout##_registers(float *d, uint32_t *a,           \
                                                                                       uint64_t b) {                    \
-    shim_begin_product({d, 0, b, n, 0, by_rows, shim_do_product<shim_##element, float>, {}}, a);                       \
+    shim_begin_product({d, 0, b, n, 0, by_rows, false, shim_do_product<shim_##element, float>, {}}, a);                \
   }
 #define SHIM_WGMMA(n)                                                                                                  \
   SHIM_WGMMA_SHORT(n, f16, row, true)                                                                                  \

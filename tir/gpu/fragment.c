@@ -47,6 +47,15 @@ double tir_wgmma_operand(tir_type input, double x) {
   return none ? NAN : single;
 }
 
+/* Of b alone, where a lies by rows, or of both. */
+bool tir_wgmma_layout_of(const char *text, struct tir_wgmma_layout *out) {
+  static const char *const texts[2][2] = {{"row_major", "col_major"}, {"col.row", "col.col"}}; /* by a, by b */
+  for (int i = 0; i < 4; i++)
+    if (text && !strcmp(text, texts[i / 2][i % 2]))
+      return *out = (struct tir_wgmma_layout){.a_by_columns = i / 2, .b_by_columns = i % 2}, true;
+  return false;
+}
+
 /* Each warp has 16 rows, a lane what it has of the accumulators of mma, eight columns after the other. */
 struct tir_mma_place tir_wgmma_place(int thread, int element) {
   assert(thread >= 0 && thread < TIR_GROUP && element >= 0 && element < TIR_WGMMA_MOST_COLUMNS / 2);

@@ -116,11 +116,9 @@ static bool multiply(struct tir_extern_call *call, struct place of, const double
   return true;
 }
 
-static bool read_layout(struct tir_extern_call *call, bool *by_columns) {
-  const char *layout = tir_call_value(call, 7).text;
-  *by_columns = layout && !strcmp(layout, "col_major");
-  return *by_columns || (layout && !strcmp(layout, "row_major")) ||
-         tir_call_fail(call, "b lies neither by rows nor by columns");
+static bool read_layout(struct tir_extern_call *call, struct tir_wgmma_layout *out) {
+  return tir_wgmma_layout_of(tir_call_value(call, 7).text, out) ||
+         tir_call_fail(call, "an operand lies neither by rows nor by columns");
 }
 
 /* A product that changes or reads these registers begins. */
@@ -131,30 +129,33 @@ static void begin(struct tir_extern_call *call, uint32_t arg) {
 
 enum { MAY_BEGIN = 1 << PRODUCTS_FENCED | 1 << PRODUCTS_BEGUN };
 
-/* (c, index, n, a, stride, b, stride, layout of b) */
+/* (c, index, n, a, stride, b, stride, layout) */
 bool interp_do_wgmma_mma(struct tir_extern_call *call, void *data) {
   struct place of;
   double a[TIR_WGMMA_ROWS * TIR_WGMMA_MOST_DEPTH];
-  bool by_columns;
+  struct tir_wgmma_layout lies;
   tir_type input;
   (void)data;
-  if (!fragment(call, 8, MAY_BEGIN, &of) || !read_layout(call, &by_columns) || !input_of(call, &input)) return false;
-  if (!by_columns && !tir_wgmma_takes_rows(input)) return tir_call_fail(call, "b lies by rows");
+  if (!fragment(call, 8, MAY_BEGIN, &of) || !read_layout(call, &lies) || !input_of(call, &input)) return false;
+  if ((!lies.b_by_columns || lies.a_by_columns) && !tir_wgmma_takes_rows(input))
+    return tir_call_fail(call, "a lies by columns, or b by rows");
   if (interp_call_lane(call) > 0) return true;
   int64_t depth = tir_mma_depth(tir_type_bits(input));
   begin(call, 0);
-  return load_of_group(call, 3, TIR_WGMMA_ROWS, depth, whole(call, 4), 1, a) &&
-         multiply(call, of, a, depth, 5, by_columns);
+  int64_t stride = whole(call, 4), row = lies.a_by_columns ? 1 : stride, column = lies.a_by_columns ? stride : 1;
+  return load_of_group(call, 3, TIR_WGMMA_ROWS, depth, row, column, a) &&
+         multiply(call, of, a, depth, 5, lies.b_by_columns);
 }
 
 /* (c, index, n, a, index, b, stride, layout of b) */
 bool interp_do_wgmma_mma_registers(struct tir_extern_call *call, void *data) {
   struct place of;
   double a[TIR_WGMMA_ROWS * TIR_WGMMA_DEPTH];
-  bool by_columns;
+  struct tir_wgmma_layout lies;
   tir_type input;
   (void)data;
-  if (!fragment(call, 8, MAY_BEGIN, &of) || !is_in(call, 3, MAY_BEGIN) || !read_layout(call, &by_columns)) return false;
+  if (!fragment(call, 8, MAY_BEGIN, &of) || !is_in(call, 3, MAY_BEGIN) || !read_layout(call, &lies)) return false;
+  if (lies.a_by_columns) return tir_call_fail(call, "an operand in registers lies by rows");
   if (!input_of(call, &input)) return false;
   if (!tir_wgmma_takes_rows(input)) return tir_call_fail(call, "registers hold elements of 16 bits alone");
   if (interp_call_lane(call) > 0) return true;
@@ -166,7 +167,7 @@ bool interp_do_wgmma_mma_registers(struct tir_extern_call *call, void *data) {
       if (!tir_call_load(call, 3, element_at(from, i, k), &v)) return false;
       a[i * TIR_WGMMA_DEPTH + k] = v.real;
     }
-  return multiply(call, of, a, TIR_WGMMA_DEPTH, 5, by_columns);
+  return multiply(call, of, a, TIR_WGMMA_DEPTH, 5, lies.b_by_columns);
 }
 
 /* Where the element lies whose number among a thread's is argument 2. */

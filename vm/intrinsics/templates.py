@@ -56,18 +56,18 @@ def copy(a: T.handle, c: T.handle):
 ### product.template
 @T.prim_func(s_tir=True)
 def product(a: T.handle, b: T.handle, c: T.handle):
-    A = T.match_buffer(a, (<m>, <k>), "<type>", align=64, offset_factor=<factor>, scope="<a>")
+    A = T.match_buffer(a, (<a_m>, <a_n>), "<type>", align=64, offset_factor=<factor>, scope="<a>")
     B = T.match_buffer(b, (<b_m>, <b_n>), "<type>", align=64, offset_factor=<factor>, scope="<b>")
     C = T.match_buffer(c, (<m>, <n>), "<sum>", align=64, offset_factor=<c_factor>, scope="<c>")
     with T.sblock("root"):
-        T.reads(C[0:<m>, 0:<n>], A[0:<m>, 0:<k>], B[0:<b_m>, 0:<b_n>])
+        T.reads(C[0:<m>, 0:<n>], A[0:<a_m>, 0:<a_n>], B[0:<b_m>, 0:<b_n>])
         T.writes(C[0:<m>, 0:<n>])
         for i, j, k in T.grid(<m>, <n>, <k>):
             with T.sblock("update"):
                 vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                T.reads(C[vi, vj], A[vi, vk], B[<at>])
+                T.reads(C[vi, vj], A[<a_at>], B[<at>])
                 T.writes(C[vi, vj])
-                C[vi, vj] = C[vi, vj] + <cast>A[vi, vk]<end> * <cast>B[<at>]<end>
+                C[vi, vj] = C[vi, vj] + <cast>A[<a_at>]<end> * <cast>B[<at>]<end>
 
 ### product_by.template
 @T.prim_func(s_tir=True)
@@ -78,11 +78,11 @@ def product(a: T.handle, b: T.handle, c: T.handle):
     tb = T.int32()
     sc = T.int32()
     tc = T.int32()
-    A = T.match_buffer(a, (<m>, <k>), "<type>", align=64, offset_factor=<factor>, scope="<a>", strides=[sa, ta])
+    A = T.match_buffer(a, (<a_m>, <a_n>), "<type>", align=64, offset_factor=<factor>, scope="<a>", strides=[sa, ta])
     B = T.match_buffer(b, (<b_m>, <b_n>), "<type>", align=64, offset_factor=<factor>, scope="<b>", strides=[sb, tb])
     C = T.match_buffer(c, (<m>, <n>), "<sum>", align=64, offset_factor=<c_factor>, scope="<c>", strides=[sc, tc])
     with T.sblock("root"):
-        T.reads(C[0:<m>, 0:<n>], A[0:<m>, 0:<k>], B[0:<b_m>, 0:<b_n>])
+        T.reads(C[0:<m>, 0:<n>], A[0:<a_m>, 0:<a_n>], B[0:<b_m>, 0:<b_n>])
         T.writes(C[0:<m>, 0:<n>])
 
 ### dot.template

@@ -102,16 +102,17 @@ static const char *store_function(struct emit_c *e, const char *sum, char constr
 }
 
 /* What follows the matrices: both are added as they are (integers have no other way), and where elements have 16 bits
- * each may be transposed. Transposed b's rows are sixteen products, not columns. */
-static const char *ways_of(const struct emit_cuda_element *of, bool by_rows, bool of_registers) {
+ * each may be transposed: columns of a, and rows of b, are sixteen products then. */
+static const char *ways_of(const struct emit_cuda_element *of, struct tir_wgmma_layout lies, bool of_registers) {
+  static const char *const ways[2][2] = {{"p, 1, 1, 0, 1", "p, 1, 1, 0, 0"}, {"p, 1, 1, 1, 1", "p, 1, 1, 1, 0"}};
   if (of->sum[0] != 'f') return "p";
   if (!tir_wgmma_takes_rows(of->type)) return "p, 1, 1";
-  if (of_registers) return by_rows ? "p, 1, 1, 1" : "p, 1, 1, 0";
-  return by_rows ? "p, 1, 1, 0, 1" : "p, 1, 1, 0, 0";
+  if (of_registers) return lies.b_by_columns ? "p, 1, 1, 0" : "p, 1, 1, 1";
+  return ways[lies.a_by_columns][lies.b_by_columns];
 }
 
 /* d += a * b: d has n / 2 registers, and a, where no descriptor says where it lies, four. */
-static void multiply_function(struct emit_c *e, const struct emit_cuda_element *of, int n, bool by_rows,
+static void multiply_function(struct emit_c *e, const struct emit_cuda_element *of, int n, struct tir_wgmma_layout lies,
                               bool of_registers, const char *name) {
   enum { A = TIR_WGMMA_DEPTH / 4 };
   assert(tir_is_wgmma_width(n));
@@ -130,7 +131,7 @@ static void multiply_function(struct emit_c *e, const struct emit_cuda_element *
   fputs(of_registers ? "}, {" : "}, ", out);
   for (int i = 0; i < a; i++) fprintf(out, "%s%%%d", i ? ", " : "", count + i);
   fprintf(out, "%s, %%%d, %s;\\n}\"\n               : ", of_registers ? "}" : "", count + a,
-          ways_of(of, by_rows, of_registers));
+          ways_of(of, lies, of_registers));
   for (int i = 0; i < count; i++) fprintf(out, "%s\"+%c\"(d[%d])", i ? ", " : "", real ? 'f' : 'r', i);
   fputs("\n               : ", out);
   for (int i = 0; i < a && of_registers; i++) fprintf(out, "\"r\"(a[%d]), ", i);
@@ -235,23 +236,29 @@ static void write_product(struct emit_c *e, const tir_expr *args, const struct e
                           bool of_registers) {
   char name[64];
   int n = columns_of(e, args[2]);
-  bool by_rows = emit_c_is_text(e, args[7], "row_major");
+  struct tir_wgmma_layout lies = {0};
+  const struct tir_expr_node *layout = tir_at(e->ir, args[7]);
+  if (layout->kind != TIR_STRING_IMM || !tir_wgmma_layout_of(tir_text(e->ir, layout->ref), &lies))
+    emit_c_refuse(e, "an operand of wgmma lies neither by rows nor by columns");
   snprintf(name, sizeof name, "ms_wgmma_m64n%dk%d_%s_%s%s", n, tir_mma_depth(tir_type_bits(of->type)), of->name,
-           by_rows ? "row" : "col", of_registers ? "_registers" : "");
-  multiply_function(e, of, n, by_rows, of_registers, name);
+           lies.b_by_columns ? "col" : "row",
+           of_registers        ? "_registers"
+           : lies.a_by_columns ? "_columns"
+                               : "");
+  multiply_function(e, of, n, lies, of_registers, name);
   fprintf(e->out, "%s(", name);
   write_fragment(e, args[0], n, args[1]);
   fputs(", ", e->out);
   if (of_registers)
     write_fragment(e, args[3], TIR_WGMMA_DEPTH / 2, args[4]);
   else
-    write_matrix(e, args[3], true);
+    write_matrix(e, args[3], !lies.a_by_columns);
   fputs(", ", e->out);
-  write_matrix(e, args[5], !by_rows);
+  write_matrix(e, args[5], lies.b_by_columns);
   fputc(')', e->out);
 }
 
-/* (c, index, n, a, stride, b, stride, layout of b) */
+/* (c, index, n, a, stride, b, stride, layout) */
 void emit_cuda_wgmma_mma(struct emit_c *e, tir_expr call) {
   const tir_expr *args = emit_cuda_operands(e, call);
   tir_expr offset;

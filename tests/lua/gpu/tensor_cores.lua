@@ -20,6 +20,7 @@ local PRODUCTS = {
   {"float16", "float32", 128, 256, 192, HOPPER}, {"bfloat16", "float32", 256, 128, 128, HOPPER, true},
   {"int8", "int32", 128, 256, 384, HOPPER, true}, {"float32", "float32", 128, 128, 96, HOPPER, true},
   {"uint8", "int32", 128, 128, 192, HOPPER},
+  {"float16", "float32", 192, 128, 128, HOPPER, false, true}, {"bfloat16", "float32", 128, 128, 96, HOPPER, true, true},
 }
 -- Products whose sides no tile divides, and convolutions whose pixels or channels none does: with half of the draws.
 local PADDED = {
@@ -27,7 +28,7 @@ local PADDED = {
   {"bfloat16", "float32", 40, 37, 60, AMPERE, true}, {"float32", "float32", 20, 50, 27, AMPERE},
   {"int8", "int32", 50, 36, 80, AMPERE}, {"float16", "float32", 100, 200, 136, HOPPER},
   {"bfloat16", "float32", 250, 120, 88, HOPPER, true}, {"float16", "float32", 64, 128, 200, HOPPER},
-  {"float16", "float32", 70, 61, 99, HOPPER},
+  {"float16", "float32", 70, 61, 99, HOPPER}, {"float16", "float32", 200, 120, 104, HOPPER, false, true},
 }
 local CONVOLUTIONS = {
   {"float16", "float32", {1, 7, 7, 64, 64, 3, 1, 1}, HOPPER},
@@ -45,11 +46,12 @@ local SLACK = 2048 -- bytes of shared memory that alignment may take
 
 local sources = dofile(arg[0]:match "^.*/" .. "../../support/lua/kernel_sources.lua")(run_kernels, seed)
 
-local function product(inputs, output, m, n, k, by_columns)
-  local A, B, r = te.placeholder({m, k}, inputs, "A"), te.placeholder(by_columns and {n, k} or {k, n}, inputs, "B"),
-    te.reduce_axis(k, "k")
+local function product(inputs, output, m, n, k, by_columns, a_by_columns)
+  local A, B, r = te.placeholder(a_by_columns and {k, m} or {m, k}, inputs, "A"),
+    te.placeholder(by_columns and {n, k} or {k, n}, inputs, "B"), te.reduce_axis(k, "k")
   return te.func("product", {A, B, te.compute({m, n}, function(i, j)
-    return te.sum(te.cast(A[{i, r}], output) * te.cast(B[by_columns and {j, r} or {r, j}], output), r)
+    local a, b = A[a_by_columns and {r, i} or {i, r}], B[by_columns and {j, r} or {r, j}]
+    return te.sum(te.cast(a, output) * te.cast(b, output), r)
   end, "C")})
 end
 
@@ -364,10 +366,10 @@ end
 
 local function check_products(list)
   for _, p in ipairs(list) do
-    local inputs, output, m, n, k, target, by_columns = table.unpack(p)
+    local inputs, output, m, n, k, target, by_columns, a_by_columns = table.unpack(p)
     all_produce = inputs == "bfloat16"
     all_cluster = all_produce
-    check_all(product(inputs, output, m, n, k, by_columns), inputs, output, target)
+    check_all(product(inputs, output, m, n, k, by_columns, a_by_columns), inputs, output, target)
   end
 end
 
@@ -384,10 +386,11 @@ for i = 1, math.max(1, draws // 10) do
   local inputs, output, target = table.unpack(TYPES[(i - 1) % #TYPES + 1])
   local least, most = table.unpack(target == AMPERE and {12, 60} or {40, 160})
   local function extent() return least + stream:below(most - least) end
-  local m, n, k, by_columns = extent(), extent(), extent(), stream:below(2) == 1
+  local m, n, k, by_columns, a_by_columns = extent(), extent(), extent(), stream:below(2) == 1, stream:below(3) == 1
   all_produce, all_cluster = false, false
-  print(string.format("%d x %d x %d%s", m, n, k, by_columns and ", by columns" or ""))
-  check_all(product(inputs, output, m, n, k, by_columns), inputs, output, target)
+  print(string.format("%d x %d x %d%s%s", m, n, k, a_by_columns and ", A by columns" or "",
+                      by_columns and ", B by columns" or ""))
+  check_all(product(inputs, output, m, n, k, by_columns, a_by_columns), inputs, output, target)
 end
 for _, c in ipairs(CONVOLUTIONS) do
   local inputs, output, shape, target = table.unpack(c)

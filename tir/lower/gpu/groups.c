@@ -97,24 +97,26 @@ tir_type lower_wgmma_input(const struct tir *ir, tir_stmt product) {
 static bool check_product(const struct lowering *low, tir_stmt s) {
   enum { N = 2, A = 3, B = 5, LAYOUT = 7, COUNT = 8 };
   struct tir *ir = low->ir;
+  struct tir_wgmma_layout lies = {0};
   const tir_expr *args = arguments(ir, s);
   uint32_t count = tir_at(ir, tir_as(ir, s, TIR_EVALUATE)->evaluate.value)->count;
   bool known = count == COUNT && tir_is_int(ir, args[N]) && tir_is_wgmma_width(tir_at(ir, args[N])->imm) &&
-               tir_at(ir, args[LAYOUT])->kind == TIR_STRING_IMM;
+               tir_at(ir, args[LAYOUT])->kind == TIR_STRING_IMM &&
+               tir_wgmma_layout_of(tir_text(ir, tir_at(ir, args[LAYOUT])->ref), &lies) &&
+               !(of_registers(ir, s) && lies.a_by_columns);
   tir_type input = known ? lower_wgmma_input(ir, s) : TIR_T_VOID;
   const struct tir_expr_node *sums = known ? tir_at(ir, args[0]) : NULL;
   known = input != TIR_T_VOID && sums->kind == TIR_DATA &&
           tir_wgmma_multiplies(input, tir_buffer_at(ir, sums->ref)->type, tir_at(ir, args[N])->imm);
   if (!known) return refuse(low, s, "there is no product of a warp group of these arguments");
   tir_expr a = args[A], a_stride = args[A + 1], b = args[B], b_stride = args[B + 1];
-  bool by_rows = !strcmp(tir_text(ir, tir_at(ir, args[LAYOUT])->ref), "row_major");
-  if (by_rows && !tir_wgmma_takes_rows(input))
-    return refuse(low, s, "a warp group multiplies elements of 16 bits alone where b lies by rows");
+  if ((!lies.b_by_columns || lies.a_by_columns) && !tir_wgmma_takes_rows(input))
+    return refuse(low, s, "a warp group multiplies elements of 16 bits alone where a lies by columns, or b by rows");
   if (of_registers(ir, s) && !tir_wgmma_takes_rows(input))
     return refuse(low, s, "a warp group multiplies elements of 16 bits alone that it has in registers");
   int64_t n = tir_at(ir, args[N])->imm, depth = tir_mma_depth(tir_type_bits(input));
-  return (of_registers(ir, s) || check_operand(low, s, a, a_stride, depth)) &&
-         check_operand(low, s, b, b_stride, by_rows ? n : depth);
+  return (of_registers(ir, s) || check_operand(low, s, a, a_stride, lies.a_by_columns ? TIR_WGMMA_ROWS : depth)) &&
+         check_operand(low, s, b, b_stride, lies.b_by_columns ? depth : n);
 }
 
 /* ---- Registers have no index ---- */

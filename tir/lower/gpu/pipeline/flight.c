@@ -76,7 +76,12 @@ static bool find_stage_buffer(struct tir *ir, tir_expr pointer, int64_t reach, s
   return true;
 }
 
-/* (c, index, n, a, stride, b, stride, layout of b), which groups.c has checked. Registers are no stage buffer. */
+/* From the first element of a matrix to its last. */
+static int64_t reach_of(int64_t rows, int64_t columns, bool by_columns, int64_t stride) {
+  return by_columns ? (columns - 1) * stride + rows - 1 : (rows - 1) * stride + columns - 1;
+}
+
+/* (c, index, n, a, stride, b, stride, layout), which groups.c has checked. Registers are no stage buffer. */
 bool lower_find_stage_buffers(struct tir *ir, tir_stmt product, struct lower_stage_buffer out[2]) {
   enum { N = 2, A = 3, B = 5, LAYOUT = 7 };
   assert(lower_is_product(ir, product));
@@ -85,11 +90,11 @@ bool lower_find_stage_buffers(struct tir *ir, tir_stmt product, struct lower_sta
   tir_expr a = args[A], b = args[B];
   int64_t n = tir_at(ir, args[N])->imm, stride_a = tir_at(ir, args[A + 1])->imm,
           stride_b = tir_at(ir, args[B + 1])->imm;
-  bool by_rows = !strcmp(tir_text(ir, tir_at(ir, args[LAYOUT])->ref), "row_major");
+  struct tir_wgmma_layout lies;
+  if (!tir_wgmma_layout_of(tir_text(ir, tir_at(ir, args[LAYOUT])->ref), &lies)) return false;
   int64_t depth = tir_mma_depth(tir_type_bits(lower_wgmma_input(ir, product)));
-  int64_t lines = by_rows ? depth : n, length = by_rows ? n : depth;
-  return find_stage_buffer(ir, a, (TIR_WGMMA_ROWS - 1) * stride_a + depth - 1, &out[0]) &&
-         find_stage_buffer(ir, b, (lines - 1) * stride_b + length - 1, &out[1]);
+  return find_stage_buffer(ir, a, reach_of(TIR_WGMMA_ROWS, depth, lies.a_by_columns, stride_a), &out[0]) &&
+         find_stage_buffer(ir, b, reach_of(depth, n, lies.b_by_columns, stride_b), &out[1]);
 }
 
 bool lower_find_copied_stage_buffer(struct tir *ir, tir_stmt copy, struct lower_stage_buffer *out) {
