@@ -175,6 +175,19 @@ local GROUP_REGISTERS, MOST_REGISTERS = 512, 240
 
 local function product(list) return #list > 0 and table.concat(list, " * ") or "1" end
 
+local MOST_INLINED = 4 -- producers, one of what another reads
+
+-- What TMA brings of a copy, once what writes what it reads, such as padding, is inlined.
+local function brought_by(sch, copy)
+  local trial = sch:copy()
+  local c = trial:handle(copy)
+  for _ = 1, MOST_INLINED do
+    local producer = products.producer_of(trial, c, 0)
+    if not producer or common.is_kept(trial, producer) or not trial:try("compute_inline", producer) then break end
+  end
+  return trial:copy_tile(c)
+end
+
 -- The group, whose tiles threads copy.
 local function without_copies(group)
   return setmetatable({boxes = false, producer = false, blocks = false}, {__index = group})
@@ -183,14 +196,18 @@ end
 -- The group, with what TMA bulk tensor copies bring of both operands: numbers of m, n and k that tiles divide. Where
 -- they bring none of one, or less than one of the group's products has, threads copy both. What is packed lies as its
 -- tiles.
-local function with_copies(sch, block, group, copies, by_columns, a_by_columns)
+local function with_copies(sch, block, group, copies, by_columns, a_by_columns, packs)
   if not group.boxes then return group end
-  local a, b = sch:copy_tile(copies.a), copies.packed and {math.huge, math.huge} or sch:copy_tile(copies.b)
+  local a, b, extents = brought_by(sch, copies.a), brought_by(sch, copies.b), sch:iter_extents(block)
+  if packs then
+    local n, k = extents[#extents - 1], extents[#extents]
+    b = by_columns and {n, k} or {k, n}
+  end
   if a[1] == 0 or b[1] == 0 then return without_copies(group) end
   local function side(copy, columns) return copy[columns and 2 or 1], copy[columns and 1 or 2] end
   local m, k = side(a, a_by_columns)
   local n, depth = side(b, not by_columns)
-  local units, copied, extents = group.multiples, {{m}, {n}, {k, depth}}, sch:iter_extents(block)
+  local units, copied = group.multiples, {{m}, {n}, {k, depth}}
   for d, unit in ipairs {units.m, units.n, units.k} do
     for _, run in ipairs(copied[d]) do
       if run < extents[#extents - 3 + d] and run % unit ~= 0 then return without_copies(group) end
@@ -369,6 +386,7 @@ local function with_group(sch, block, group, classes, p, padding, straight)
   if a_by_columns then sync = group.sync_columns .. (by_columns and "_trans" or "") end
   local alone = group.warps and group.by_columns -- wgmma of tiles by columns alone: others are transposed one by one
   local packs = (alone or not group.warps) and is_packed(sch, block, classes, by_columns)
+  local constant = group.boxes and common.constants(sch)[sch:reads(block)[classes.inputs[2]].buffer]
   local sides = products.sides(sch, block, classes)
   if padding then
     local ends = ends_within(sch, block, classes, p, sides, padding)
@@ -379,11 +397,13 @@ local function with_group(sch, block, group, classes, p, padding, straight)
   if p.runs and packs then p.runs[2] = nil end
   local copies = products.to_product(sch, block, classes, {by_columns = by_columns, a_by_columns = a_by_columns})
   if padding and not products.pad(sch, block, classes, copies, sides, padding) then return nil end
+  -- Of a constant that TMA does not bring it brings what is packed.
+  packs = packs or constant and brought_by(sch, copies.a)[1] > 0 and brought_by(sch, copies.b)[1] == 0
+  group = with_copies(sch, block, group, copies, by_columns, a_by_columns, packs)
   if packs then
     copies.packed = copies.b
     common.pack_ahead(sch, copies.b)
   end
-  group = with_copies(sch, block, group, copies, by_columns, a_by_columns)
   local product = tiling.blockize_for(sch, block, sync)
   sch:annotate(product, "meta_schedule.auto_tensorize", sync)
   sch:annotate(product, "meta_schedule.auto_tensorize_init", group.fill)

@@ -116,15 +116,16 @@ static bool read_place(struct pixels *p, tir_expr e, struct place *out) {
 
 static int64_t count_of(struct pixels *p, const struct place *place);
 
-/* A digit of something coarser, a number of so many pixels each, as of lines of an image. */
+/* A digit by so many pixels, of a number of something coarser, as of lines of an image. */
 static bool find_coarse_digit(struct pixels *p, struct place *place, int64_t by) {
   struct tir *ir = p->copy->ir;
-  tir_expr lines = tir_int(ir, tir_type_of(ir, p->row), by), divided, first;
-  struct pixels of_lines = {p->copy, tir_simplify(ir, tir_floordiv(ir, p->row, lines))};
+  tir_expr divided, first;
   struct digit digit;
-  if (by == 1 || !read_divisions(ir, place->all, &digit, &divided)) return false;
+  if (!read_divisions(ir, place->all, &digit, &divided) || by % digit.by || digit.by == by) return false;
+  tir_expr lines = tir_int(ir, tir_type_of(ir, p->row), by / digit.by);
+  struct pixels of_lines = {p->copy, tir_simplify(ir, tir_floordiv(ir, p->row, lines))};
   if (!is_number(&of_lines, divided, digit.by * digit.below, &first)) return false;
-  place->digit = (struct digit){digit.by * by, digit.below};
+  place->digit = (struct digit){by, digit.below};
   place->first = tir_simplify(ir, tir_mul(ir, first, lines));
   return true;
 }
