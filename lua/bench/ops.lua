@@ -2,6 +2,7 @@
 local ms = msched
 local rates = ms.load "lua.cli.rates"
 local cli, tools, bench_row = ms.load "lua.cli.cli", ms.load "lua.bench.tools", ms.load "lua.bench.row"
+local apart, named = ms.load "lua.vendor.apart", ms.load "lua.lib.ops.named"
 
 local SECONDS = tools.at_most(1) -- of timing, each
 
@@ -9,8 +10,9 @@ local SECONDS = tools.at_most(1) -- of timing, each
 
 local function put_row(row, options)
   if options.json then
-    local object = {bench = "ops", task = row.task, trials = row.trials, seconds = row.seconds, low = row.low,
-                    high = row.high, operations = row.operations, unit = row.unit, peak = row.peak, limit = row.limit,
+    local object = {bench = "ops", task = row.task, operator = row.operator, values = row.values, trials = row.trials,
+                    seconds = row.seconds, low = row.low, high = row.high, operations = row.operations,
+                    unit = row.unit, peak = row.peak, limit = row.limit,
                     share = rates.share(row.limit, row.seconds), unused = row.unused, bytes = row.bytes,
                     bandwidth = row.bandwidth, ratio = row.best and row.best.ratio, vendors = {}}
     for _, v in ipairs(row.vendors) do
@@ -56,15 +58,45 @@ end
 
 -- ---- The command -----------------------------------------------------------------------------------------------
 
+-- A member's row; nil: there is no record of it.
+local function row_of(member, store, options, target, vendors)
+  local func = member.func()
+  local trace, trials, record = tools.trace_of(member, func, store, target, options)
+  if not trace then return nil end
+  local row = bench_row.measure(member, func, trace, target, vendors, SECONDS,
+                                record and {store = store:path(), record = record})
+  row.trials, row.operator = trials, member.operator
+  row.values = member.operator and named.values(member.operator, member.words) or nil
+  return row
+end
+
 local function bench(members, store, options, target, vendors)
   local rows, wrong, failed = {}, {}, 0
   for _, member in ipairs(members) do
+<<<<<<< ours
     local func = member.func()
     local trace, trials, record = tools.trace_of(member, func, store, target, options)
     if trace then
       local row = bench_row.measure(member, func, trace, target, vendors, SECONDS,
                                     record and {store = store:path(), record = record}, options.cold)
       row.trials, failed = trials, failed + row.failed
+||||||| base
+    local func = member.func()
+    local trace, trials, record = tools.trace_of(member, func, store, target, options)
+    if trace then
+      local row = bench_row.measure(member, func, trace, target, vendors, SECONDS,
+                                    record and {store = store:path(), record = record})
+      row.trials, failed = trials, failed + row.failed
+=======
+    -- One of several that cannot be tuned or measured is said, and leaves the others.
+    local ok, row = pcall(row_of, member, store, options, target, vendors)
+    if not ok then
+      if ms.interrupted() or #members == 1 then error(row, 0) end
+      io.stderr:write("msched bench: ", member.name, ": ",
+                      type(row) == "table" and row.message or apart.reason(row), "\n")
+    elseif row then
+      failed = failed + row.failed
+>>>>>>> theirs
       for _, what in ipairs(bench_row.wrong(row)) do wrong[#wrong + 1] = what end
       put_row(row, options)
       rows[#rows + 1] = row

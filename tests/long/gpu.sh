@@ -9,12 +9,14 @@
 #   ops        matrix products of 4096 x 4096, convolutions, softmax and norm beside cuBLAS, cuDNN and the device's
 #              limits
 #   memcheck racecheck synccheck   candidates under compute-sanitizer
+#   ncu        the products and convolutions that `ops` has tuned, by Nsight Compute: conflicts of shared memory's banks
+#              beside its accesses, the cycles in which instructions are issued, how busy memory and tensor cores are
 # usage: gpu.sh MSCHED ROOT SPOIL FOLDER SECONDS CANDIDATES TRIALS SEED [PART…]
 #   SECONDS  of all parts that are asked for, shared out by weights
 set -eu
 msched=$1 root=$2 spoil=$3 folder=$4 all_seconds=$5 candidates=$6 trials=$7 seed=$8
 shift 8
-known="check tune faults ops memcheck racecheck synccheck"
+known="check tune faults ops memcheck racecheck synccheck ncu"
 [ $# -gt 0 ] || set -- $known
 weight_of() { # part
   case $1 in
@@ -86,6 +88,28 @@ ops() {
       [ $? != 124 ] || echo "ops: the time was over in: $line"
       status=1
     }
+  done
+  return $status
+}
+
+# Of the best kernels in the store; with its names, ncu has lists of all metrics: `ncu --query-metrics`.
+METRICS=l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum,l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum
+METRICS=$METRICS,l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum,l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum
+METRICS=$METRICS,smsp__issue_active.avg.pct_of_peak_sustained_active,sm__inst_executed_pipe_tensor.sum
+METRICS=$METRICS,dram__throughput.avg.pct_of_peak_sustained_elapsed,lts__throughput.avg.pct_of_peak_sustained_elapsed
+METRICS=$METRICS,gpu__time_duration.sum
+ncu() {
+  profiler=$(command -v ncu) || { echo "skipped: there is no ncu"; return 77; }
+  [ -f "$folder/ops.db" ] || { echo "skipped: the part ops has tuned nothing in $folder"; return 77; }
+  status=0
+  for line in "products F32_3_b1 F16_3_b1 B16_3_b1" "ops C2D_3_b1 DEP_1_b1 SFM_4_b1" "ops C2D_3_b16 C2D_4_b16 dtype=float16"; do
+    left=$((started + seconds - $(date +%s)))
+    [ $left -gt 0 ] || { echo "ncu: left out, as the time is over: $line"; continue; }
+    # shellcheck disable=SC2086
+    timeout $left "$profiler" --csv --target-processes all --kernel-name 'regex:^[A-Z0-9]+_[0-9]_b' --launch-count 6 --metrics "$METRICS" \
+      "$msched" bench ops ${line#* } --suite "${line%% *}" --target cuda --db "$folder/ops.db" >"$folder/ncu.out" || status=1
+    cat "$folder/ncu.out" >>"$folder/ncu.csv"
+    awk -F '","' '/bank_conflicts|wavefronts|issue_active/ {sub(/"$/, "", $15); print "ncu: " $5 ": " $13 " " $15}' "$folder/ncu.out"
   done
   return $status
 }

@@ -42,6 +42,19 @@ printed "^ *cuDNN 9.4.5: cudnnReduceTensor, algorithm 0$"
 printed "^3 operators are 2.00 times as fast as the best vendor"
 FAKE_CUBLASLT_TIME=900 ops GMM_1_b1 --json || fail "not by cuBLASLt: $(cat "$work/err")"
 printed '"cuBLASLt":{[^}]*"library":"cuBLASLt 12.4.5",[^}]*"ratio":1.8[0-9]*,"routine":"the best of 3: algorithm 21, tile 1, stages 6, cluster 8, split-K 2, workspace 0 KiB"'
+printed '"operator":"batch_matmul",.*"values":{"accumulate":"auto","b":1,.*"k":128,"m":128,"n":128,'
+# One that cannot be tuned is said, and leaves the others.
+cat >"$work/strange.py" <<'END'
+@T.prim_func
+def strange(A: T.Buffer((16,), "float32"), C: T.Buffer((16,), "float32")):
+    for i in range(16):
+        with T.block("C"):
+            vi = T.axis.spatial(16, i)
+            C[vi] = T.call_extern("float32", "nothing", A[vi])
+END
+! ops "$work/strange.py" "suite:ops(NRM_1_b1)" --trials 1 || fail "what cannot be tuned is no failure"
+said "^msched bench: strange: the unscheduled function cannot be run: "
+printed "^NRM_1_b1 *500.000 ms .* cuDNN 1.000 s 2.00$"
 # Of short floats ours gives sums in float32, and cuDNN's are rounded, which is no difference.
 ops DEP_4_b1 dtype=float16 --trials 1 || fail "no short floats: $(cat "$work/out" "$work/err")"
 printed "^DEP_4_b1_float16 *500.000 ms .* cuDNN 1.000 s 2.00$"

@@ -20,7 +20,15 @@ cat >"$work/compute-sanitizer" <<'END'
 shift 6
 exec "$@"
 END
-chmod +x "$work/msched" "$work/compute-sanitizer"
+cat >"$work/ncu" <<'END'
+#!/bin/sh
+case "$*" in
+"--csv --target-processes all --kernel-name regex:"*" --metrics l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum,"*" bench ops "*) ;;
+*) exit 3 ;;
+esac
+echo '"0","1","msched","host","F16_3_b1_kernel_0","1","7","(384, 1, 1)","(132, 1, 1)","0","9.0","Command line profiler metrics","l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum","","12"'
+END
+chmod +x "$work/msched" "$work/compute-sanitizer" "$work/ncu"
 parts() { # seconds, parts…
   seconds=$1
   shift
@@ -40,6 +48,12 @@ became check skipped draws
 PATH="$work:$PATH" parts 11 memcheck racecheck
 became memcheck passed "seconds 6"
 became racecheck passed "seconds 5"
+parts 6 ncu
+became ncu skipped "skipped: "
+: >"$work/out/ops.db"
+PATH="$work:$PATH" parts 6 ncu
+became ncu passed "ncu: F16_3_b1_kernel_0: l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum 12"
+[ "$(wc -l <"$work/out/ncu.csv")" -eq 3 ] || fail "not three calls of ncu: $(cat "$work/out/ncu.csv")"
 STUB=hangs parts 1 check
 [ $status = 1 ] || fail "a part that never ends is no failure: $(cat "$work/said")"
 became check "out of time" draws
