@@ -472,7 +472,8 @@ struct jit_timing {
   double low, high; /* 95 % interval of the median */
   uint32_t runs;
   bool censored; /* stopped while slower than the limit: `seconds` is a lower bound */
-  bool busy;     /* other programs had the processors meanwhile, however often it was sampled: it may be faster */
+  bool busy;     /* other programs had the processors or the device meanwhile, however often it was sampled: it may be
+                    faster */
   /* Of a device, while it was timed: */
   double clock;     /* hertz of its processors, by a kernel of known work between the samples; 0: not known */
   double raw;       /* `seconds` as measured, where they were scaled to the clock that the run began with; else 0 */
@@ -486,6 +487,7 @@ bool jit_call_time(const struct jit_call *call, double tolerance, double limit, 
 struct jit_conditions {
   double clock;     /* hertz of its processors; 0: not known */
   bool by_launches; /* as jit_timing has it */
+  bool shared;      /* processes of others computed there meanwhile, as far as that is known */
 };
 /* Told before samples are taken, and after: between the two no other process of ours times anything on the device.
  * Gives what it is like then, at the end over all samples. */
@@ -531,6 +533,8 @@ struct jit_ran_on {
   int driver;                      /* the newest CUDA that it knows: 12040 for 12.4 */
   struct jit_device_clocks clocks; /* 0: not known, where NVML is missing */
   uint32_t others;                 /* other processes on the device then; 0: none, or not known */
+  uint64_t others_bytes;           /* of its memory that these have; 0: not known */
+  uint64_t memory_left;            /* bytes, where others are there, or little is left; 0: more, or not known */
   char uncaptured[160];            /* why its graph could not be captured; "": it was, or none was asked for */
 };
 

@@ -73,8 +73,11 @@ function Services:tell_device(task, device)
     task.log("said", task.name, {text = text})
   end
   if device.others then
-    tell("others", string.format("%s on the device: times are less sure", device.others == 1 and "another process is"
-                                 or device.others .. " other processes are"))
+    local has = device.others_bytes and string.format(", with %.1f GiB of its memory", device.others_bytes / (1 << 30))
+    tell("others", string.format("%s on the device%s: times are less sure", device.others == 1 and "another process is"
+                                 or device.others .. " other processes are", has or ""))
+  elseif device.memory_left then
+    tell("memory", string.format("%.1f GiB of the device's memory are left", device.memory_left / (1 << 30)))
   end
   if device.uncaptured then
     tell("uncaptured", "launches are part of its times, as no CUDA graph could be made: " .. device.uncaptured)

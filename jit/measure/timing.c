@@ -182,7 +182,28 @@ static void note_conditions(const struct timing_plan *plan, const struct jit_con
   out->seconds *= scale, out->low *= scale, out->high *= scale;
 }
 
+/* Where processes of others computed on the device all is sampled again, and else marked as disturbed. */
+static bool sample_apart(const struct timed *t, uint32_t calls, struct jit_timing *out,
+                         struct jit_conditions *conditions) {
+  const struct timing_subject *subject = t->subject;
+  struct jit_timing other;
+  bool ok = sample_again(t, calls, out);
+  struct jit_conditions now = *conditions = take_turn(subject->turn, subject->data, false);
+  out->busy |= now.shared;
+  for (uint32_t i = 0; ok && i < t->plan->again && now.shared && !out->censored; i++) {
+    seconds_of_rest(t);
+    take_turn(subject->turn, subject->data, true);
+    ok = sample(t, calls, false, &other);
+    now = take_turn(subject->turn, subject->data, false);
+    other.busy |= now.shared;
+    if (!ok || other.censored || (other.busy && other.seconds >= out->seconds)) continue;
+    *out = other, *conditions = now;
+  }
+  return ok;
+}
+
 bool timing_measure(const struct timing_subject *subject, const struct timing_plan *plan, struct jit_timing *out) {
+  struct jit_conditions conditions = {0};
   struct timed t = {subject, plan, plan->clock ? plan->clock : &machine, NULL};
   t.samples = malloc(MOST_SAMPLES * sizeof *t.samples);
   if (!t.samples) return false;
@@ -191,8 +212,10 @@ bool timing_measure(const struct timing_subject *subject, const struct timing_pl
   bool ok = once >= 0;
   if (once < 1e-9) once = 1e-9;
   uint32_t calls = once >= SHORTEST_SAMPLE ? 1 : (uint32_t)(SHORTEST_SAMPLE / once) + 1;
-  ok = ok && sample_again(&t, calls, out);
-  const struct jit_conditions conditions = take_turn(subject->turn, subject->data, false);
+  if (ok)
+    ok = sample_apart(&t, calls, out, &conditions);
+  else
+    take_turn(subject->turn, subject->data, false);
   if (ok) note_conditions(plan, &conditions, out);
   free(t.samples);
   return ok;
@@ -217,7 +240,7 @@ struct samples {
   uint32_t count, calls; /* calls a sample */
   uint32_t clocked;
   double hertz, raw; /* sums: of the slices whose clock is known; of samples, as they were */
-  bool scaled, by_launches;
+  bool scaled, by_launches, shared;
   bool lost; /* another is faster: no more slices */
 };
 
@@ -258,7 +281,7 @@ static bool time_slice(const struct jit_finalist *c, const struct jit_finalist *
   double scale = scale_between(now, *hertz);
   bool ok = sample_slice(c, s, &own, scale);
   const struct jit_conditions conditions = take_turn(turns->turn, turns->data, false);
-  s->scaled |= scale != 1, s->by_launches |= conditions.by_launches;
+  s->scaled |= scale != 1, s->by_launches |= conditions.by_launches, s->shared |= conditions.shared;
   if (conditions.clock > 0) s->hertz += conditions.clock, s->clocked++;
   return ok;
 }
@@ -284,7 +307,7 @@ static void draw_order(uint32_t round, uint32_t count, uint32_t *order) {
 static void summarize_slices(struct samples *s, struct jit_timing *out) {
   *out = (struct jit_timing){0};
   timing_summarize(s->at, s->count, out);
-  out->busy = was_disturbed(s->at, out, s->interruptions, s->seconds);
+  out->busy = s->shared || was_disturbed(s->at, out, s->interruptions, s->seconds);
   out->clock = s->clocked ? s->hertz / s->clocked : 0;
   out->by_launches = s->by_launches;
   out->raw = s->scaled ? s->raw / s->count : 0;

@@ -117,7 +117,7 @@ local FACTS = {
   kernels = "integer", threads = "integer", registers = "integer", spilled_bytes = "integer", stack_bytes = "integer",
   shared_bytes = "integer", name = "string",
   driver = "integer", timing_clock = "number", raw_seconds = "number", uncaptured = "string", others = "integer",
-  clock = "number", memory_clock = "number", slowed = "boolean",
+  others_bytes = "integer", memory_left = "integer", clock = "number", memory_clock = "number", slowed = "boolean",
 }
 
 -- Names and values of a device's facts in turn.

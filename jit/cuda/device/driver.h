@@ -46,14 +46,21 @@ struct jit_device {
     int file; /* -1: it cannot be */
     uint32_t depth;
   } lease;
+  uint64_t turn_began;  /* nvml_others_computed */
   char uncaptured[160]; /* why what was timed last was no graph; "": it was, or is not to be */
 };
 /* One a device in a process, which keeps it. NULL: err is filled. */
 struct jit_device *driver_open(int ordinal, ms_error *err);
 bool driver_enter(const struct jit_device *device, ms_error *err);
 
-/* How many processes that are not of this one's family (process_is_family) have a device, by NVML (nvml.c); 0: none, or
- * it is not known, as where processes have other numbers here than there. */
-uint32_t nvml_others(uint32_t device);
+/* Processes that are not of this one's family (process_is_family) on a device, by NVML (nvml.c). */
+struct nvml_others {
+  uint32_t count; /* 0: none, or it is not known, as where processes have other numbers here than there */
+  uint64_t bytes; /* of the device's memory that they have, as far as that is known */
+};
+struct nvml_others nvml_others(uint32_t device);
+/* Whether such a process computed on the device since a time of the machine's clock, in microseconds since 1970; false:
+ * none, or it is not known. */
+bool nvml_others_computed(uint32_t device, uint64_t since);
 
 #endif

@@ -13,8 +13,9 @@ static struct {
   int (*find)(const char *bus, void **device);
   int (*clock)(void *device, int kind, unsigned *megahertz);
   int (*slowed)(void *device, unsigned long long *reasons);
-  int (*processes)(void *device, unsigned *count, void *processes); /* NULL: an older one */
-  char missing[JIT_LIBRARY_MISSING];                                /* why there is none; "": there is */
+  int (*processes)(void *device, unsigned *count, void *processes);                       /* NULL: an older one */
+  int (*samples)(void *device, void *samples, unsigned *count, unsigned long long since); /* NULL likewise */
+  char missing[JIT_LIBRARY_MISSING]; /* why there is none; "": there is */
 } nvml;
 
 static const struct jit_library_function functions[] = {
@@ -22,7 +23,8 @@ static const struct jit_library_function functions[] = {
     {"nvmlDeviceGetHandleByPciBusId_v2", &nvml.find},
     {"nvmlDeviceGetClockInfo", &nvml.clock},
     {"nvmlDeviceGetCurrentClocksThrottleReasons", &nvml.slowed},
-    {"nvmlDeviceGetComputeRunningProcesses_v3", &nvml.processes, true}};
+    {"nvmlDeviceGetComputeRunningProcesses_v3", &nvml.processes, true},
+    {"nvmlDeviceGetProcessUtilization", &nvml.samples, true}};
 
 static void open_nvml(void) {
   static const char *const names[] = {"libnvidia-ml.so.1", NULL};
@@ -64,18 +66,40 @@ struct process {
 };
 enum { MOST_PROCESSES = 64 };
 
-uint32_t nvml_others(uint32_t device) {
+static const unsigned long long UNKNOWN_BYTES = ~0ull; /* NVML_VALUE_NOT_AVAILABLE */
+
+struct nvml_others nvml_others(uint32_t device) {
   struct process all[MOST_PROCESSES];
   unsigned count = MOST_PROCESSES;
-  uint32_t others = 0;
+  struct nvml_others others = {0}, none = {0};
   bool knows_us = false;
   void *found = find_device(device, NULL);
-  if (!found || !nvml.processes || nvml.processes(found, &count, all) || count > MOST_PROCESSES) return 0;
+  if (!found || !nvml.processes || nvml.processes(found, &count, all) || count > MOST_PROCESSES) return none;
   for (unsigned i = 0; i < count; i++) {
     knows_us |= all[i].id == (unsigned)getpid();
-    others += !process_is_family((pid_t)all[i].id);
+    if (process_is_family((pid_t)all[i].id)) continue;
+    others.count++;
+    if (all[i].bytes != UNKNOWN_BYTES) others.bytes += all[i].bytes;
   }
-  return knows_us ? others : 0;
+  return knows_us ? others : none;
+}
+
+/* nvmlProcessUtilizationSample_t; shares in percent, of some tenths of a second. */
+struct sample {
+  unsigned id;
+  unsigned long long at;
+  unsigned processors, memory, encoder, decoder;
+};
+enum { MOST_SAMPLES = 256 };
+
+bool nvml_others_computed(uint32_t device, uint64_t since) {
+  struct sample all[MOST_SAMPLES];
+  unsigned count = MOST_SAMPLES;
+  void *found = nvml_others(device).count ? find_device(device, NULL) : NULL;
+  if (!found || !nvml.samples || nvml.samples(found, all, &count, since) || count > MOST_SAMPLES) return false;
+  for (unsigned i = 0; i < count; i++)
+    if (all[i].at > since && all[i].processors && !process_is_family((pid_t)all[i].id)) return true;
+  return false;
 }
 
 bool jit_device_clocks(uint32_t device, struct jit_device_clocks *out, ms_error *err) {

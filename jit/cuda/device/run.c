@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 /* ---- Which devices ---- */
 
@@ -80,6 +81,11 @@ bool cuda_open(const struct jit_target *target, uint32_t number, struct jit_devi
   return *out != NULL;
 }
 
+static bool memory_left(const struct jit_device *device, size_t *left, size_t *all) {
+  const struct driver *d = device->driver;
+  return d->memory_left && driver_enter(device, NULL) && !d->memory_left(left, all);
+}
+
 /* Without NVML nothing is known of clocks. */
 void cuda_describe(const struct jit_device *device, struct jit_ran_on *out) {
   struct jit_device_info info;
@@ -87,7 +93,10 @@ void cuda_describe(const struct jit_device *device, struct jit_ran_on *out) {
   if (!driver_describe(device->driver, device->ordinal, &info, NULL)) return;
   memcpy(out->name, info.name, sizeof out->name);
   jit_device_clocks((uint32_t)device->ordinal, &out->clocks, NULL);
-  out->others = nvml_others((uint32_t)device->ordinal);
+  const struct nvml_others others = nvml_others((uint32_t)device->ordinal);
+  size_t left, all;
+  out->others = others.count, out->others_bytes = others.bytes;
+  if (memory_left(device, &left, &all) && (others.count || left < all / 10)) out->memory_left = left ? left : 1;
   memcpy(out->uncaptured, device->uncaptured, sizeof out->uncaptured);
 }
 
@@ -106,11 +115,22 @@ enum { ZONE = 512, PATTERN = 0xa5 };
 
 static uint64_t address(const void *at) { return (uint64_t)(uintptr_t)at; }
 
+/* How much was asked for, and is left. */
+static void say_left(const struct jit_device *device, size_t bytes, ms_error *err) {
+  static const double MIB = 1024 * 1024;
+  size_t left, all;
+  if (!err || err->code != MS_DEVICE_MEMORY || !memory_left(device, &left, &all)) return;
+  size_t at = strlen(err->message);
+  snprintf(err->message + at, sizeof err->message - at, ": of %.1f MiB; %.1f of the device's %.1f MiB are left",
+           (double)bytes / MIB, (double)left / MIB, (double)all / MIB);
+}
+
 static void *get(struct jit_device *device, size_t bytes, ms_error *err) {
   const struct driver *d = device->driver;
   uint64_t base = 0;
-  if (!driver_enter(device, err) || !driver_check(d->allocate(&base, bytes + 2 * ZONE), "memory for a buffer", err))
-    return NULL;
+  if (!driver_enter(device, err)) return NULL;
+  if (!driver_check(d->allocate(&base, bytes + 2 * ZONE), "memory for a buffer", err))
+    return say_left(device, bytes, err), NULL;
   if (driver_check(d->fill(base, PATTERN, ZONE), "writing a guard", err) &&
       driver_check(d->fill(base + ZONE + bytes, PATTERN, ZONE), "writing a guard", err))
     return (void *)(uintptr_t)(base + ZONE);
@@ -445,10 +465,20 @@ static double sample(const struct work *w, bool cold, struct jit_captured **kept
   return seconds;
 }
 
+/* Microseconds since 1970. */
+static uint64_t time_of_day(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return 1000000 * (uint64_t)now.tv_sec + (uint64_t)now.tv_nsec / 1000;
+}
+enum { SAMPLED = 1000000 }; /* microseconds: what others compute is looked up from so long before */
+
 void cuda_turn(struct jit_device *device, bool begins, struct jit_conditions *out) {
   if (begins) lease_take(device);
+  if (begins && device->lease.depth == 1) device->turn_began = time_of_day() - SAMPLED;
   *out = (struct jit_conditions){.clock = begins ? pace_now(device) : pace_clock(device),
                                  .by_launches = *device->uncaptured != 0};
+  if (!begins) out->shared = nvml_others_computed((uint32_t)device->ordinal, device->turn_began);
   if (!begins) lease_give(device);
 }
 

@@ -122,6 +122,8 @@ static void push_device(lua_State *L, const struct jit_result *r) {
   if (r->timing.raw > 0) lua_pushnumber(L, r->timing.raw), lua_setfield(L, -2, "raw_seconds");
   if (*on->uncaptured) lua_pushstring(L, on->uncaptured), lua_setfield(L, -2, "uncaptured");
   if (on->others) lua_pushinteger(L, on->others), lua_setfield(L, -2, "others");
+  if (on->others_bytes) lua_pushinteger(L, (lua_Integer)on->others_bytes), lua_setfield(L, -2, "others_bytes");
+  if (on->memory_left) lua_pushinteger(L, (lua_Integer)on->memory_left), lua_setfield(L, -2, "memory_left");
   if (on->clocks.processors <= 0) return;
   lua_pushnumber(L, on->clocks.processors), lua_setfield(L, -2, "clock");
   lua_pushnumber(L, on->clocks.memory), lua_setfield(L, -2, "memory_clock");

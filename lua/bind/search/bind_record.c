@@ -35,6 +35,8 @@ static const struct fact_field {
              {DEVICE, "raw_seconds", DB_NUMBER},
              {DEVICE, "uncaptured", DB_TEXT},
              {DEVICE, "others", DB_NUMBER},
+             {DEVICE, "others_bytes", DB_NUMBER},
+             {DEVICE, "memory_left", DB_NUMBER},
              {SEARCH, "asked", DB_NUMBER},
              {SEARCH, "came", DB_NUMBER},
              {SEARCH, "build_seconds", DB_NUMBER},

@@ -82,7 +82,9 @@ function stores.device_text(device)
   if device.others then
     add(device.others == 1 and "another process had the device too" or "%.0f other processes had the device too",
         device.others)
+    if device.others_bytes then add("with %.1f GiB of its memory", device.others_bytes / (1 << 30)) end
   end
+  if device.memory_left then add("%.1f GiB of its memory were left", device.memory_left / (1 << 30)) end
   if device.registers and device.spilled_bytes then
     add("%.0f registers, %.0f bytes spilled", device.registers, device.spilled_bytes)
   end

@@ -14,6 +14,7 @@
  *                      of the kernels that FAKE_CUDA_PART names, by their source one of these
  *   FAKE_CUDA_CLUSTERS blocks of the largest cluster that it launches; unset: 8
  *   FAKE_CUDA_PART     `5 2`: kernels whose source, as a number, leaves 2 by 5
+ *   FAKE_CUDA_MEMORY   bytes that all allocations of a process have at most; unset: 80 GiB, and 1 GB each
  *   FAKE_CUDA_SKIPPED  kernels whose names begin with one of these words are not run, take their time, and have no
  *                      faults
  *   FAKE_CUDA_EASY     the part of its time that a kernel takes whose first operand is a buffer that begins with small
@@ -310,10 +311,27 @@ static char *end_of_piece(const char *in) {
   return pieces[i].at + pieces[i].bytes;
 }
 
+static const size_t MEMORY = (size_t)80 << 30, MOST_BYTES = 1000000000;
+static size_t memory_of(void) {
+  const char *said = setting("FAKE_CUDA_MEMORY", NULL);
+  return said ? (size_t)atoll(said) : MEMORY;
+}
+static size_t memory_left(void) {
+  size_t used = 0, all = memory_of();
+  pthread_mutex_lock(&of_pieces);
+  for (size_t i = 0; i < PIECES; i++) used += pieces[i].bytes;
+  pthread_mutex_unlock(&of_pieces);
+  return all > used ? all - used : 0;
+}
+int cuMemGetInfo_v2(size_t *left, size_t *all) {
+  if (refusal()) return refusal();
+  *left = memory_left(), *all = memory_of();
+  return SUCCESS;
+}
 int cuMemAlloc_v2(uint64_t *at, size_t bytes) {
   if (refusal()) return refusal();
   if (!bytes) return INVALID_VALUE;
-  if (bytes > (size_t)atoll(setting("FAKE_CUDA_MEMORY", "1000000000"))) return OUT_OF_MEMORY;
+  if (bytes > memory_left() || bytes > MOST_BYTES) return OUT_OF_MEMORY;
   void *got = aligned_alloc(512, (bytes + 511) & ~(size_t)511);
   *at = (uint64_t)(uintptr_t)got;
   if (got && note_piece(got, bytes)) return SUCCESS;

@@ -49,9 +49,21 @@ shown slows | grep -q "timed at 1.32 GHz, in 1[0-9.]* us, scaled to the clock of
 sleep 300 &
 other=$!
 FAKE_NVML_PROCESSES=$other tune others 1
+FAKE_NVML_PROCESSES=$other:3221225472:40 tune computing 1
+FAKE_NVML_PROCESSES=$other:3221225472 tune waiting 1
 kill $other
 shown others | grep -q "another process had the device too" || fail "other processes: $(shown others)"
 grep -q "gemm: another process is on the device: times are less sure" "$work/others.db.out" || fail "it is not said: $(cat "$work/others.db.out")"
+! shown others | grep -q "with .* of its memory" || fail "memory that is not known: $(shown others)"
+# What they have of its memory; where they compute, times are taken again, and said to be disturbed.
+for name in computing waiting; do
+  shown $name | grep -q "another process had the device too; with 3.0 GiB of its memory; 80.0 GiB of its memory were left" ||
+    fail "others' memory: $(shown $name)"
+  grep -q "gemm: another process is on the device, with 3.0 GiB of its memory: times" "$work/$name.db.out" || fail "it is not said: $(cat "$work/$name.db.out")"
+done
+"$msched" top --db "$work/computing.db" | grep -q "busy machine" || fail "others compute, and nothing is said: $("$msched" top --db "$work/computing.db")"
+for name in waiting others; do ! "$msched" top --db "$work/$name.db" | grep -q "busy machine" || fail "$name: disturbed"; done
+! shown graph | grep -q "of its memory" || fail "memory where there is nobody else: $(shown graph)"
 ! shown graph | grep -q "had the device" || fail "this one counts as another"
 
 # Two at once: what they time never overlaps, and both go on by turns.

@@ -2,6 +2,7 @@
  * scalars, what is beside a buffer; which devices run what. */
 #include "unit/cuda.h"
 
+#include "jit/backend.h"
 #include "jit/cuda/device/driver.h"
 
 static struct jit_target target_of(const char *text) {
@@ -61,6 +62,34 @@ static void much_shared_memory_is_asked_for(void **state) {
       "for bx in T.thread_binding(2, thread=\"blockIdx.x\"):", "    S = T.alloc_buffer((13000,), scope=\"shared\")",
       "    for tx in T.thread_binding(32, thread=\"threadIdx.x\"):", "        S[tx * 400] = A[bx * 32 + tx]",
       "    for tx in T.thread_binding(32, thread=\"threadIdx.x\"):", "        C[bx * 32 + tx] = S[12400 - tx * 400]"));
+}
+
+/* Of others it is said always, else where little is left; and how much of it was asked for in vain. */
+static void memory_that_is_left_is_known(void **state) {
+  (void)state;
+  struct jit_target target = target_of(CUDA_TARGET);
+  const struct jit_backend *backend = jit_backend_of(&target);
+  struct jit_device *device;
+  struct jit_ran_on on;
+  ms_error err = {.instruction = -1};
+  enum { BUFFER = 2 << 20, ZONES = 1024 };
+  assert_true(backend->open(&target, 0, &device, &err));
+  backend->describe(device, &on);
+  assert_true(on.memory_left == 0 && on.others == 0 && on.others_bytes == 0);
+  size_t left, all;
+  char said[32];
+  assert_int_equal(device->driver->memory_left(&left, &all), 0);
+  snprintf(said, sizeof said, "%zu", all - left + BUFFER + ZONES + 100000);
+  setenv("FAKE_CUDA_MEMORY", said, 1);
+  void *at = backend->memory->get(device, BUFFER, &err);
+  assert_non_null(at);
+  backend->describe(device, &on);
+  assert_int_equal(on.memory_left, 100000);
+  assert_null(backend->memory->get(device, BUFFER, &err));
+  assert_int_equal(err.code, MS_DEVICE_MEMORY);
+  assert_non_null(strstr(err.message, "(CUDA_ERROR_OUT_OF_MEMORY): of 2.0 MiB; 0.1 of the device's "));
+  backend->memory->release(device, at, BUFFER);
+  unsetenv("FAKE_CUDA_MEMORY");
 }
 
 /* The number of blocks is an argument's, which is the caller's to launch. */
@@ -266,6 +295,7 @@ int main(void) {
                                      cmocka_unit_test(agrees_on_real_numbers),
                                      cmocka_unit_test(a_call_is_timed_by_events),
                                      cmocka_unit_test(a_cold_call_finds_nothing_in_the_cache),
+                                     cmocka_unit_test(memory_that_is_left_is_known),
                                      cmocka_unit_test(devices_run_their_generation),
                                      cmocka_unit_test(results_blame_who_is_at_fault),
                                      cmocka_unit_test(the_driver_is_strict),

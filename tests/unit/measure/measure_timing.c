@@ -344,11 +344,13 @@ static void a_clock_that_runs_backwards_ends_too(void **state) {
 static struct {
   double begins, ends;         /* hertz */
   uint32_t begun, ended, step; /* step: each slice begins so many megahertz lower than the one before */
+  uint32_t shared;             /* so many turns, in which others compute there */
 } device;
 static void fake_turn(void *data, bool begins, struct jit_conditions *out) {
   (void)data;
   *out = (struct jit_conditions){.clock = begins ? device.begins - 1e6 * device.step * device.begun : device.ends,
-                                 .by_launches = device.step > 0};
+                                 .by_launches = device.step > 0,
+                                 .shared = !begins && device.ended < device.shared};
   ++*(begins ? &device.begun : &device.ended);
 }
 
@@ -373,6 +375,29 @@ static void times_are_scaled_to_one_clock(void **state) {
   for (int i = 0; i < 4; i++) {
     t = time_at(same[i][0], same[i][1]);
     assert_true(is_about(t.seconds, 0.002) && t.raw == 0);
+  }
+}
+
+/* Others compute there during so many turns: all is sampled again as often as the plan says, and is at that turn's
+ * clock; where they go on, the fastest counts, and is said to be disturbed. */
+static void what_others_disturb_is_sampled_again(void **state) {
+  (void)state;
+  static const struct {
+    uint32_t shared, again, turns;
+    bool busy;
+    double seconds;
+  } cases[] = {{0, 2, 1, false, 4e-3}, {1, 2, 2, false, 2e-3}, {9, 2, 3, true, 2e-3}, {9, 0, 1, true, 4e-3}};
+  const struct timing_subject subject = {.sample = fake_sample, .turn = fake_turn};
+  for (int i = 0; i < 4; i++) {
+    struct timing_plan plan = {
+        .tolerance = 0.02, .limit = 0.15, .once = 2e-3, .clock = &fake_clock, .again = cases[i].again, .hertz = 1e9};
+    struct jit_timing t;
+    memset(&device, 0, sizeof device);
+    device.begins = device.ends = 1e9, device.shared = cases[i].shared;
+    CALLS(0.004, 0.004, 0.004, 0.002, 0.002, 0.002, 0.003);
+    assert_true(timing_measure(&subject, &plan, &t));
+    assert_true(device.begun == cases[i].turns && device.ended == cases[i].turns);
+    assert_true(t.busy == cases[i].busy && is_about(t.seconds, cases[i].seconds) && t.clock == 1e9);
   }
 }
 
@@ -417,6 +442,7 @@ int main(void) {
       cmocka_unit_test(seconds_of_a_clock_that_is_ahead_count),
       cmocka_unit_test(a_clock_that_runs_backwards_ends_too),
       cmocka_unit_test(times_are_scaled_to_one_clock),
+      cmocka_unit_test(what_others_disturb_is_sampled_again),
       cmocka_unit_test(slices_are_scaled_to_the_first),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
