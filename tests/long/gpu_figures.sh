@@ -4,13 +4,13 @@
 # lines to FOLDER/STEP.jsonl as they are measured, messages of failures to FOLDER/STEP.err, and after each step
 # FOLDER/summary.md has all so far, with the card. All is tuned into FOLDER/figures.db: a second call adds trials.
 #   products          float16, bfloat16 and float32, 128 to 8192, beside cuBLAS and cuBLASLt
-#   attention         five shapes in float16 beside cuDNN
+#   attention         five shapes in float16
 #   clusters padded vectors persistent
 #                     functions with the part of the space and without (gpu_variants.lua)
 #   ops ops_half      the suite `ops`, batch 1, float32 and float16
 #   subgraphs subgraphs_half     the same of `subgraphs`
 #   vendors           PyTorch's times for all rows so far, and whether ours of the vendors' libraries agree within 5 %
-#                     (gpu_vendors.py)
+#                     (gpu_vendors.py); attention, which no library is timed for, is compared with PyTorch's
 #   ops_16 ops_half_16           `ops`, batch 16
 #   attention_float   in float32
 # usage: gpu_figures.sh MSCHED ROOT FOLDER SECONDS TRIALS SEED [STEP…]

@@ -60,6 +60,13 @@ has summary.md "^# 0: Fake 90, sm_90"
 has summary.md "^## ops: 3 rows, 2.00 of the best vendor by geometric mean, least 2.00, below 0.8: 0"
 has summary.md "^| GMM_1_b1 | 5 ms | cuBLAS 10 ms | 2.00 | 2 % of memory |"
 has summary.md "^## Vendors by bench ops beside PyTorch: 4 rows, 0 more than 5 % slower"
+# What no library of a vendor was timed for stands beside PyTorch.
+grep '"GMM_1_b1"' "$work/out/ops.jsonl" | sed 's/"vendors":{.*}/"vendors":{}}/; s/"ratio":2,//; s/GMM_1_b1/ATT_1_b1/' >"$work/out/attention.jsonl"
+echo '{"bench": "vendors", "task": "ATT_1_b1", "seconds": 0.004}' >>"$work/out/vendors.jsonl"
+python3 "$root/tests/long/gpu_summary.py" "$work/out" >"$work/out/summary.md"
+has summary.md "^| ATT_1_b1 | 5 ms | PyTorch 4 ms | 0.80 | "
+has summary.md "^## Vendors by bench ops beside PyTorch: 4 rows, 0 more than 5 % slower"
+rm "$work/out/attention.jsonl"
 # PyTorch is a tenth faster: its routines are better than those that were timed.
 kept=rows
 FAKE_TORCH_TIME=9 figures 600 vendors
