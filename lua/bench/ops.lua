@@ -64,7 +64,7 @@ local function row_of(member, store, options, target, vendors)
   local trace, trials, record = tools.trace_of(member, func, store, target, options)
   if not trace then return nil end
   local row = bench_row.measure(member, func, trace, target, vendors, SECONDS,
-                                record and {store = store:path(), record = record})
+                                record and {store = store:path(), record = record}, options.cold)
   row.trials, row.operator = trials, member.operator
   row.values = member.operator and named.values(member.operator, member.words) or nil
   return row
@@ -73,21 +73,6 @@ end
 local function bench(members, store, options, target, vendors)
   local rows, wrong, failed = {}, {}, 0
   for _, member in ipairs(members) do
-<<<<<<< ours
-    local func = member.func()
-    local trace, trials, record = tools.trace_of(member, func, store, target, options)
-    if trace then
-      local row = bench_row.measure(member, func, trace, target, vendors, SECONDS,
-                                    record and {store = store:path(), record = record}, options.cold)
-      row.trials, failed = trials, failed + row.failed
-||||||| base
-    local func = member.func()
-    local trace, trials, record = tools.trace_of(member, func, store, target, options)
-    if trace then
-      local row = bench_row.measure(member, func, trace, target, vendors, SECONDS,
-                                    record and {store = store:path(), record = record})
-      row.trials, failed = trials, failed + row.failed
-=======
     -- One of several that cannot be tuned or measured is said, and leaves the others.
     local ok, row = pcall(row_of, member, store, options, target, vendors)
     if not ok then
@@ -96,7 +81,6 @@ local function bench(members, store, options, target, vendors)
                       type(row) == "table" and row.message or apart.reason(row), "\n")
     elseif row then
       failed = failed + row.failed
->>>>>>> theirs
       for _, what in ipairs(bench_row.wrong(row)) do wrong[#wrong + 1] = what end
       put_row(row, options)
       rows[#rows + 1] = row

@@ -27,7 +27,8 @@ static bool place(struct arena *a, uint32_t i, void **at, ms_error *err) {
   const struct jit_memory *memory = a->memory;
   void *input = a->w->inputs.args[i].data;
   if (!(*at = memory->get(a->device, bytes_of(a, i), err))) return false;
-  a->originals[i] = memory->in_place ? input : a->w->written[i] ? memory->get(a->device, bytes_of(a, i), err) : *at;
+  bool is_apart = a->w->written[i] && !a->lean;
+  a->originals[i] = memory->in_place ? input : is_apart ? memory->get(a->device, bytes_of(a, i), err) : *at;
   if (!a->originals[i]) return false;
   if (!memory->in_place && !fill(a, i, a->originals[i], false, err)) return false;
   if (*at != a->originals[i] && !memory->copy(a->device, *at, a->originals[i], bytes_of(a, i), err)) return false;
@@ -38,7 +39,7 @@ static bool place(struct arena *a, uint32_t i, void **at, ms_error *err) {
 /* What it is timed with: where that is other data, in memory of its own. */
 static bool place_timed(struct arena *a, uint32_t i, ms_error *err) {
   a->timed[i] = a->pointers[i];
-  if (a->memory->in_place || !a->w->timed.args[i].data) return true;
+  if (a->memory->in_place || a->lean || !a->w->timed.args[i].data) return true;
   void *at = a->memory->get(a->device, bytes_of(a, i), err);
   if (at) a->timed[i] = at;
   return at && fill(a, i, at, true, err);
@@ -58,6 +59,7 @@ bool arena_open(struct arena *a, const struct workload *w, const struct jit_back
   *a = (struct arena){.w = w,
                       .memory = backend->memory,
                       .device = device,
+                      .lean = w->made->on_device && w->made->lean,
                       .pointers = allocate(count, sizeof *a->pointers),
                       .timed = allocate(count, sizeof *a->timed),
                       .originals = allocate(count, sizeof *a->originals),

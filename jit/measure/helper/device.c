@@ -11,6 +11,18 @@ static size_t bytes_of(const struct arena *a, uint32_t i) { return a->w->inputs.
 
 /* ---- Running ---- */
 
+/* Where memory is short: buffers that the function may write, and those that hold the other kind of numbers. */
+static bool refill(struct arena *a, bool real, ms_error *err) {
+  for (uint32_t i = 0; i < a->args.count; i++) {
+    if (!a->w->inputs.args[i].data || !(a->w->written[i] || a->holds_real != real)) continue;
+    const struct jit_contents contents = workload_contents(a->w, i);
+    enum jit_filling how = real && (a->w->written[i] || a->w->timed.args[i].data) ? JIT_FILL_REAL : JIT_FILL_WHOLE;
+    if (!checks_of(a)->fill(a->checker, a->pointers[i], &contents, how, err)) return false;
+  }
+  a->holds_real = real;
+  return true;
+}
+
 static bool reset_to_real(struct arena *a, ms_error *err) {
   for (uint32_t i = 0; i < a->args.count; i++) {
     if (!a->w->written[i]) continue;
@@ -21,6 +33,7 @@ static bool reset_to_real(struct arena *a, ms_error *err) {
 }
 
 bool arena_reset(struct arena *a, ms_error *err) {
+  if (a->lean) return refill(a, false, err);
   for (uint32_t i = 0; i < a->args.count; i++)
     if (a->w->written[i] && !a->memory->copy(a->device, a->pointers[i], a->originals[i], bytes_of(a, i), err))
       return false;
@@ -28,6 +41,7 @@ bool arena_reset(struct arena *a, ms_error *err) {
 }
 
 bool device_reset(struct arena *a, bool real, ms_error *err) {
+  if (a->lean) return refill(a, real, err);
   return real ? reset_to_real(a, err) : arena_reset(a, err);
 }
 
@@ -39,9 +53,11 @@ bool device_run(struct arena *a, const struct jit_kernel *kernel, void *workspac
 
 /* ---- What is expected ---- */
 
-static bool keep_buffer(struct arena *a, uint32_t i, struct expected *e, ms_error *err) {
+static bool keep_buffer(struct arena *a, uint32_t i, bool real, ms_error *err) {
   const struct jit_contents contents = workload_contents(a->w, i);
+  struct expected *e = real ? &a->real[i] : &a->expected[i], *other = real ? &a->expected[i] : &a->real[i];
   struct jit_difference found;
+  if (a->lean && !e->at) e->at = other->at, other->at = NULL;
   if (!e->at) e->at = a->memory->get(a->device, bytes_of(a, i), err);
   if (!e->at || !a->memory->copy(a->device, e->at, a->pointers[i], bytes_of(a, i), err) ||
       !checks_of(a)->compare(a->checker, e->at, e->at, &contents, 0, &found, err))
@@ -52,12 +68,19 @@ static bool keep_buffer(struct arena *a, uint32_t i, struct expected *e, ms_erro
 
 bool device_keep(struct arena *a, bool real, ms_error *err) {
   for (uint32_t i = 0; i < a->args.count; i++)
-    if (a->w->written[i] && !keep_buffer(a, i, real ? &a->real[i] : &a->expected[i], err)) return false;
+    if (a->w->written[i] && !keep_buffer(a, i, real, err)) return false;
   return true;
+}
+
+static bool is_expected(const struct arena *a, bool real) {
+  for (uint32_t i = 0; i < a->args.count; i++)
+    if (a->w->written[i]) return (real ? a->real[i] : a->expected[i]).at != NULL;
+  return false;
 }
 
 bool device_expect(struct arena *a, bool real, ms_error *err) {
   const struct made *made = a->w->made;
+  if (is_expected(a, real)) return true;
   size_t bytes = made->workspace.bytes;
   struct jit_code *code =
       jit_code_of_object(made->code, made->code_bytes, &a->w->hello->target, &made->workspace, NULL, made->name);
@@ -67,6 +90,7 @@ bool device_expect(struct arena *a, bool real, ms_error *err) {
   a->memory->release(a->device, workspace, bytes);
   jit_kernel_free(kernel);
   jit_code_free(code);
+  if (!ok) device_forget(a); /* some of it may be there */
   return ok;
 }
 
@@ -113,8 +137,9 @@ static bool compare_buffer(struct arena *a, uint32_t i, bool real, double tolera
   bool floats = tir_type_is_float(contents.type);
   double slack = floats && a->w->written[i] && tolerance > 0 ? tolerance * e->largest : 0;
   struct jit_difference found;
-  contents.real = actual != a->pointers[i];
+  contents.real = a->lean ? real && a->w->timed.args[i].data : actual != a->pointers[i];
   assert(!a->w->written[i] || e->at);
+  assert(!a->lean || a->holds_real == real);
   if (!checks_of(a)->compare(a->checker, a->w->written[i] ? e->at : NULL, actual, &contents, slack, &found, err))
     return false;
   if (off && found.off > 0) *off = fmax(*off, found.off / e->largest);

@@ -280,18 +280,23 @@ static bool confirm(struct referring *r, double tolerance, ms_error *err) {
 
 static const double ANYTHING = 1e300; /* a tolerance */
 
+/* Whether an argument that is only read has real numbers, there or in memory of its own. */
+static bool has_real(const struct arena *a, uint32_t i) {
+  return a->lean ? a->w->timed.args[i].data != NULL : a->timed[i] != a->pointers[i];
+}
+
 /* What a rounding of every argument, and faster arithmetic, changed; below 0: it cannot be run. */
 static double noise_of(struct referring *r, ms_error *err) {
   struct arena *a = &r->arena;
   double noise = -1;
   for (uint32_t i = 0; i < r->w->inputs.count; i++) {
-    if (a->timed[i] == a->pointers[i]) continue;
+    if (!has_real(a, i)) continue;
     const struct jit_contents contents = workload_contents(r->w, i);
     if (!r->backend->checks->fill(a->checker, a->timed[i], &contents, JIT_FILL_NUDGED, err)) return -1;
   }
   if (!run_alone(r, &r->fast, true, BY_HOST, NULL, err)) return -1;
   for (uint32_t i = 0; i < r->w->inputs.count; i++) { /* arguments that are only read differ by design */
-    if (a->timed[i] == a->pointers[i]) continue;
+    if (!has_real(a, i)) continue;
     const struct jit_contents contents = workload_contents(r->w, i);
     if (!r->backend->checks->fill(a->checker, a->timed[i], &contents, JIT_FILL_REAL, err)) return -1;
   }
@@ -331,18 +336,33 @@ static bool refer(struct referring *r, struct measure_reference *out, ms_error *
   return true;
 }
 
+/* In memory that may be short. */
+static bool attempt(const struct workload *w, const struct job jobs[JOBS], bool lean, struct measure_reference *out,
+                    ms_error *err) {
+  struct referring r = {.w = w, .backend = jit_backend_of(&w->hello->target)};
+  w->made->lean = lean;
+  bool ok = arena_open(&r.arena, w, r.backend, jobs[DEVICE].device, err) &&
+            load_reference(&r, jobs[FUNCTION].code, &r.exact, err) &&
+            load_reference(&r, jobs[FAST_FUNCTION].code, &r.fast, err) && refer(&r, out, err);
+  unload(&r, &r.exact);
+  unload(&r, &r.fast);
+  arena_close(&r.arena);
+  return ok;
+}
+
 bool device_reference(const struct workload *w, struct measure_reference *out, ms_error *err) {
   struct job jobs[JOBS];
-  struct referring r = {.w = w, .backend = jit_backend_of(&w->hello->target)};
   bool ok = do_all(w, jobs, err) && publish(jobs, w->made, err);
   w->made->on_device = ok; /* the arena's, too */
   if (ok) {
-    ok = arena_open(&r.arena, w, r.backend, jobs[DEVICE].device, err) &&
-         load_reference(&r, jobs[FUNCTION].code, &r.exact, err) &&
-         load_reference(&r, jobs[FAST_FUNCTION].code, &r.fast, err) && refer(&r, out, err);
-    unload(&r, &r.exact);
-    unload(&r, &r.fast);
-    arena_close(&r.arena);
+    ok = attempt(w, jobs, false, out, err);
+    if (!ok && err->code == MS_DEVICE_MEMORY) {
+      ms_clear(err);
+      ok = attempt(w, jobs, true, out, err);
+      if (ok)
+        snprintf(w->made->note, sizeof w->made->note,
+                 "the device has little memory for it: arguments are made again before each run");
+    }
   }
   w->made->on_device = ok;
   for (int i = 0; i < JOBS; i++) {

@@ -15,6 +15,7 @@ enum { MOST_CODE = 4 << 20 };
 struct made {
   volatile uint32_t settled; /* what the function computes is known, or will not be */
   bool on_device;            /* arguments are made, and results compared, on devices; else those of the host are read */
+  bool lean;                 /* there memory is short: a buffer has whole numbers or real ones, and is filled again */
   double real_tolerance;     /* there, on real numbers; below 0: these say nothing */
   size_t checks_at, code_bytes;
   struct tir_workspace workspace; /* of the code that computes what is expected */
@@ -71,9 +72,10 @@ struct arena {
   struct expected {
     void *at; /* of a buffer that the function may write: what it leaves, in that memory; NULL: not made yet */
     double largest;
-    bool whole;        /* all of it whole numbers */
-  } * expected, *real; /* on arguments as they are, and on real numbers */
-  bool nan;            /* where the last comparison found a difference: no number where there is one */
+    bool whole;          /* all of it whole numbers */
+  } * expected, *real;   /* on arguments as they are, and on real numbers */
+  bool lean, holds_real; /* as made->lean has it; what buffers hold now. What is expected is kept of one kind alone */
+  bool nan;              /* where the last comparison found a difference: no number where there is one */
 };
 bool arena_open(struct arena *a, const struct workload *w, const struct jit_backend *backend, struct jit_device *device,
                 ms_error *err); /* arena_close in either case */
@@ -99,7 +101,7 @@ bool device_run(struct arena *a, const struct jit_kernel *kernel, void *workspac
 bool device_keep(struct arena *a, bool real, ms_error *err);
 /* Compares what the last run left with what was kept. *off: the largest difference, relative to the largest number. */
 bool device_compare(struct arena *a, bool real, double tolerance, double *off, ms_error *err);
-/* Makes what is expected, by the code that the reference's process has given. */
+/* Makes what is expected, by the code that the reference's process has given, unless it is there. */
 bool device_expect(struct arena *a, bool real, ms_error *err);
 void device_forget(struct arena *a);
 

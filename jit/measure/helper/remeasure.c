@@ -61,6 +61,7 @@ void remeasure_main(struct channel *channel, const struct workloads *all, struct
   while (w->large && !w->made->settled) usleep(WAIT_FOR_REFERENCE); /* which knows where arguments come from */
   ms_error err = {.instruction = -1};
   if (!backend->open(&w->hello->target, 0, &device, &err) || !arena_open(&arena, w, backend, device, &err)) return;
+  if (arena.lean && !device_reset(&arena, true, &err)) return;
   if (!open_all(w, &message, &arena, remeasure.count, loaded, packed)) return;
   if (backend->prepare) backend->prepare(&w->hello->target);
   for (uint32_t i = 0; i < remeasure.count; i++)

@@ -27,7 +27,6 @@ struct running {
   struct jit_device *device;
   bool is_open;
   struct arena arena; /* of one task at a time: all their data may be too much */
-  bool has_real;      /* the arena has what is expected on real numbers */
 };
 
 /* ---- A bound on time that holds in the middle of a run: the alarm ends the process ---- */
@@ -119,7 +118,8 @@ static double longest_run(const struct running *r, const struct candidate *c) {
 /* Runs it on fresh arguments; *seconds is what that took. */
 static bool run_once(struct running *r, struct candidate *c, double *seconds) {
   ms_error err = {.instruction = -1};
-  if (!arena_reset(&r->arena, &err)) return fault(c->out, &err);
+  if ((r->arena.checker && !device_expect(&r->arena, false, &err)) || !arena_reset(&r->arena, &err))
+    return fault(c->out, &err);
   enter(r, STAGE_FIRST_RUN, longest_run(r, c));
   double before = measure_now();
   bool ok =
@@ -155,6 +155,7 @@ static bool time_it(struct running *r, struct candidate *c, double once) {
   struct jit_running running = {c->kernel, jit_packed_arguments(&c->packed, r->arena.timed), c->workspace, &err};
   const struct timing_subject subject = {.sample = jit_sample, .turn = jit_running_turn, .data = &running};
   struct jit_conditions conditions;
+  if (r->arena.lean && !device_reset(&r->arena, true, &err)) return fault(c->out, &err);
   r->note->stage = STAGE_WAITING;
   jit_running_turn(&running, true, &conditions);
   enter(r, STAGE_TIMING, most);
@@ -173,8 +174,7 @@ static bool is_fine_there(struct running *r, struct candidate *c) {
   ms_error err = {.instruction = -1};
   double tolerance = r->w->made->real_tolerance;
   if (tolerance < 0) return true;
-  if (!r->has_real && !device_expect(&r->arena, true, &err)) return fault(c->out, &err);
-  r->has_real = true;
+  if (!device_expect(&r->arena, true, &err)) return fault(c->out, &err);
   enter(r, STAGE_FIRST_RUN, r->w->hello->options.run_timeout);
   bool ran = device_run(&r->arena, c->kernel, c->workspace, true, &err);
   leave(r);
@@ -275,6 +275,7 @@ static void *workspace_of(struct running *r, const struct measure_run *run, ms_e
 
 static bool pack(struct running *r, struct candidate *c) {
   ms_error err = {.instruction = -1};
+  if (r->arena.lean && !arena_reset(&r->arena, &err)) return fault(c->out, &err);
   enter(r, STAGE_FIRST_RUN, r->w->hello->options.run_timeout);
   bool ok = jit_pack(&c->packed, c->kernel, r->arena.pointers, false, NULL, &err);
   leave(r);
@@ -340,7 +341,6 @@ static bool turn_to(struct running *r, const struct workloads *all, const struct
   if (r->w) arena_close(&r->arena);
   r->w = NULL;
   if (!open_device(r, run->device, &w->hello->target, err)) return false;
-  r->has_real = false;
   if (!arena_open(&r->arena, w, r->backend, r->device, err) ||
       (r->arena.checker && !device_expect(&r->arena, false, err))) {
     arena_close(&r->arena);

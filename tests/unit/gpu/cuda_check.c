@@ -245,6 +245,20 @@ static void finds_coarse_sums_on_the_device(void **state) {
   judges(product(), "", JIT_WRONG, "on real numbers, C[", coarse, "");
 }
 
+/* Arguments, their real numbers and what is expected do not fit at once: a buffer holds one after another. */
+static void judges_in_little_memory(void **state) {
+  (void)state;
+  static const char said[] = "the device has little memory for it: arguments are made again before each run";
+  setenv("FAKE_CUDA_MEMORY", "560000", 1);
+  judges(product(), "", JIT_MEASURED, NULL, columns, said);
+  judges(product(), "64=wrong2", JIT_WRONG, "C[0, 0]: ", columns, said);
+  judges(product(), "64=wrong0", JIT_WRONG, "A, which is only read, was written: 1 of its 49152 elements", columns,
+         said);
+  judges(product(), "64=beyond2", JIT_ILLEGAL_ADDRESS, "past a buffer", columns, said);
+  judges(product(), "", JIT_WRONG, "on real numbers, C[", coarse, said);
+  unsetenv("FAKE_CUDA_MEMORY");
+}
+
 /* What is no nest of loops over elements and sums, and a reference that computes something else. */
 static void says_where_it_compares_on_the_host(void **state) {
   (void)state;
@@ -263,7 +277,7 @@ int main(void) {
       cmocka_unit_test(makes_the_same_numbers),          cmocka_unit_test(compares_by_the_host_s_rule),
       cmocka_unit_test(sees_what_only_is_read_written),  cmocka_unit_test(judges_on_the_device),
       cmocka_unit_test(finds_coarse_sums_on_the_device), cmocka_unit_test(says_where_it_compares_on_the_host),
-      cmocka_unit_test(does_not_trust_its_reference),
+      cmocka_unit_test(does_not_trust_its_reference),    cmocka_unit_test(judges_in_little_memory),
   };
   need_fakes();
   setenv("FAKE_NVRTC_KEEPS", "1", 1); /* equal sources are compiled once */
