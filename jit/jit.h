@@ -72,7 +72,7 @@ void jit_target_text(const struct jit_target *target, char *out, size_t size);
 /* The target whose code says what functions compute that kernels are compared with: itself, or this machine's. */
 bool jit_target_reference(const struct jit_target *target, struct jit_target *out, ms_error *err);
 /* The limits that its kind of target has, and 1 or 0 for each capability, by name. */
-enum { JIT_MOST_NUMBERS = 16 };
+enum { JIT_MOST_NUMBERS = 20 };
 struct jit_number {
   const char *name;
   int value;

@@ -17,9 +17,9 @@
 -- blocks there are, which copy the next tile while they store one, where shared memory suffices; 0: a block a tile;
 -- clusters: choices of how many blocks, neighbours along m or n, are a cluster and multicast the tiles that they share;
 -- store_result: the intrinsic by which accumulators that are the function's result go straight to it from registers, in
--- sketches of their own. Sums of few results may be divided among thread blocks (tiling.lua, split). pads: sides that
--- no group divides are padded (products.lua): copies to shared memory fill with zeros what is beyond the inputs, and
--- what is beyond the result is not stored.
+-- sketches of their own; others go through what follows them there. Sums of few results may be divided among thread
+-- blocks (tiling.lua, split). pads: sides that no group divides are padded (products.lua): copies to shared memory fill
+-- with zeros what is beyond the inputs, and what is beyond the result is not stored.
 -- Source: Feng et al., "TensorIR", ASPLOS 2023, section 4.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 local products, fragment_limits = msched.load "rules.products", msched.load "rules.fragment_limits"
@@ -83,15 +83,30 @@ local function add_accumulator(state, copy, group, p)
   if group.warps then sch:storage_align(stored, 0, -2, 32, ACCUMULATORS_APART) end
 end
 
--- Results gather in fragments, and go from there to where they belong. nil: they do not lie there as the intrinsic
--- stores them.
-local function store_result(state, copy, group)
+-- Results gather in fragments, which a block copies under the loop of the warps: that block.
+local function add_store(state, copy, group)
   local sch = state.sch
   local store = sch:cache_write(state.block, 0, group.scopes.c)
   sch:reverse_compute_at(store, last(state.tiles[3]), {preserve_unit_loops = true})
   sch:reverse_compute_inline(copy)
-  return tiling.accepts(sch, tensorize(sch, store, group.store_result), group.store_result)
+  return store
 end
+
+-- Results go from fragments to where they belong. nil: they do not lie there as the intrinsic stores them.
+local function store_result(state, copy, group)
+  local store = add_store(state, copy, group)
+  return tiling.accepts(state.sch, tensorize(state.sch, store, group.store_result), group.store_result)
+end
+
+-- Results go from fragments, and through what follows them, which auto_inline brings there, to where they belong: lanes
+-- store what they hold of rows together (tir/lower/gpu/lane_stores.c).
+local function store_by_lanes(state, copy, group)
+  state.sch:annotate(add_store(state, copy, group), "msched.lane_stores", 1)
+  return true
+end
+
+-- How accumulators leave registers, but by a tile of their own for all results of a block.
+local STORES = {result = store_result, lanes = store_by_lanes}
 
 -- So many blocks are a cluster: of one row of tiles, whose first input they share, or else of one column, whose second.
 -- Windows of pixels are not multicast.
@@ -107,9 +122,9 @@ end
 
 local MBARRIER_BYTES = 128 -- more than those of a pipeline take
 
--- Inputs are loaded to shared memory, where products read them. Of persistent blocks tiles lie beside accumulators on
--- their way out.
-local function add_tiles(state, copies, group, p, taken, straight)
+-- Inputs are loaded to shared memory, where products read them. apart: the bytes of results on their way out, beside
+-- which tiles of persistent blocks lie; nil: none are there.
+local function add_tiles(state, copies, group, p, taken, apart)
   local sch, loop = state.sch, last(state.tiles[4])
   tiling.add_read_caches(state, p.read.levels[1], p, group.read_scope)
   for _, side in ipairs {"a", "b"} do
@@ -123,8 +138,8 @@ local function add_tiles(state, copies, group, p, taken, straight)
   if blocks then
     sch:assert(string.format("%s <= %d * %s and (%s <= 0 or %s + 1 <= %s and 2 <= %s)", blocks:name(),
                              group.blocks[1], producer:name(), blocks:name(), blocks:name(), taken.blocks, taken.steps))
-    if not straight then
-      sch:assert(string.format("%s <= 0 or %s + %s <= %d", blocks:name(), taken.tiles, taken.accumulators,
+    if apart then
+      sch:assert(string.format("%s <= 0 or %s + %s <= %d", blocks:name(), taken.tiles, apart,
                                p.shared_bytes - MBARRIER_BYTES))
     end
   end
@@ -375,9 +390,9 @@ local function for_padded(sch, block, group, classes, p, by_columns, a_by_column
   return group, setmetatable({runs = runs}, {__index = p})
 end
 
--- padding: what sides of the product grow to whole numbers of, {m, n, k}; nil: they stay. straight: accumulators are
--- stored from registers to the function's result. nil: they cannot be.
-local function with_group(sch, block, group, classes, p, padding, straight)
+-- padding: what sides of the product grow to whole numbers of, {m, n, k}; nil: they stay. stores: the name of how
+-- accumulators leave registers; nil: by way of shared memory, all together. nil: they cannot.
+local function with_group(sch, block, group, classes, p, padding, stores)
   local by_columns, sync = group.by_columns, group.sync
   if group.sync_by_columns and lies_by_columns(sch, block, classes) then
     by_columns, sync = true, group.sync_by_columns
@@ -418,13 +433,13 @@ local function with_group(sch, block, group, classes, p, padding, straight)
     or group.warps and split_within(group, #classes.batch, p.shared_bytes, taken)
     or p.warp_limits and fragment_limits.split(sch, product, group, #classes.batch, p, by_columns)
   local state = tiling.start(sch, product, p, split)
-  if straight then
-    if not store_result(state, copies.c, group) then return nil end
+  if stores then
+    if not STORES[stores](state, copies.c, group) then return nil end
   else
     add_accumulator(state, copies.c, group, p)
   end
   if group.warps then
-    add_tiles(state, copies, group, p, taken, straight)
+    add_tiles(state, copies, group, p, taken, not stores and taken.accumulators)
     return sch
   end
   local caches = add_fragments(state, classes, copies, group, p)
@@ -442,8 +457,8 @@ local function with_divided(sch, block, group, p)
   p = setmetatable({divided = true}, {__index = p})
   for _, own in ipairs(fitting(other, partial, p, classes)) do
     if own.group == group then
-      local straight = group.store_result ~= nil and not own.cuts
-      return tiling.attempt(with_group, other, partial, group, classes, p, own.padding, straight)
+      local stores = group.store_result and not own.cuts and "result" or nil
+      return tiling.attempt(with_group, other, partial, group, classes, p, own.padding, stores)
     end
   end
 end
@@ -454,9 +469,9 @@ local function add_groups(results, sch, block, p)
   for _, f in ipairs(classes and fitting(sch, block, p, classes) or {}) do
     local group, s = f.group, sch:copy()
     results[#results + 1] = with_group(s, s:handle(block), group, classes, p, f.padding)
-    if group.store_result and #sch:consumers(block) == 0 and not f.cuts then
-      local other = sch:copy()
-      results[#results + 1] = with_group(other, other:handle(block), group, classes, p, f.padding, true)
+    if group.store_result and not f.cuts then
+      local other, stores = sch:copy(), #sch:consumers(block) == 0 and "result" or "lanes"
+      results[#results + 1] = with_group(other, other:handle(block), group, classes, p, f.padding, stores)
     end
     if not group.inner then results[#results + 1] = with_divided(sch, block, group, p) end
   end

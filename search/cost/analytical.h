@@ -112,7 +112,8 @@ struct model_product {
   uint32_t persistent;     /* how many blocks do all tiles, where one does several; 0: each tile has a block */
   uint32_t multicast;      /* how many blocks are a cluster that shares copies; 0: none is */
   uint32_t stored;         /* elements of the result that a thread stores at once; 0: their stores are not drawn */
-  double stored_bytes;     /* of such an element */
+  double stored_bytes;     /* of an element of the result, where it is known */
+  bool by_lanes;           /* lanes store 16 bytes of it from registers, which they exchange */
   bool by_columns, a_by_columns;   /* tiles of the second operand, and of the first, lie so */
   struct tir_copy_tile brought[2]; /* what bulk tensor copies bring of each operand */
   uint32_t brought_count;          /* 2: it is known */

@@ -54,14 +54,28 @@ static void read_stages(struct model_product *p, const struct vm_steps *steps, c
   p->ahead = (double)steps->values[list->first + list->count - 1].integer;
 }
 
+static double bytes_of(const struct tir *ir, tir_buffer b) { return tir_type_bits(tir_buffer_at(ir, b)->type) / 8.0; }
+
+/* The buffer that a block writes; TIR_NONE: it is none. */
+static tir_buffer written_by(const struct tir *ir, tir_stmt block) {
+  struct tir_span writes = tir_is(ir, block, TIR_BLOCK) ? tir_block_at(ir, block)->writes : (struct tir_span){0};
+  return writes.count ? ir->regions.at[writes.first].buffer : TIR_NONE;
+}
+
+/* Lanes store results from registers. */
+static void read_lanes(const struct product_reading *r, struct model_product *p, tir_stmt block) {
+  tir_buffer to = written_by(r->ir, block);
+  p->by_lanes = p->straight = true;
+  p->stored_bytes = to ? bytes_of(r->ir, to) : 0;
+}
+
 /* What threads copy together, so many elements at once, where that is drawn: the result, or an input to tiles in shared
  * memory, the first one's first. */
 static void read_copy(struct product_reading *r, struct model_product *p, tir_stmt block, uint32_t number) {
-  struct tir_span writes = tir_is(r->ir, block, TIR_BLOCK) ? tir_block_at(r->ir, block)->writes : (struct tir_span){0};
-  if (!writes.count) return;
-  tir_buffer to = r->ir->regions.at[writes.first].buffer;
+  tir_buffer to = written_by(r->ir, block);
+  if (!to) return;
   if (tir_buffer_memory(r->ir, to) == TIR_DEVICE_MEMORY) {
-    if (number) p->stored = number, p->stored_bytes = tir_type_bits(tir_buffer_at(r->ir, to)->type) / 8.0;
+    if (number) p->stored = number, p->stored_bytes = bytes_of(r->ir, to);
     return;
   }
   if (number && p->lane_count < MODEL_COPIES) p->lanes[p->lane_count++] = number;
@@ -80,6 +94,7 @@ static void read_annotation(struct product_reading *r, const struct vm_plan *pla
   struct model_product *p = r->last;
   if (!p) return;
   if (!strncmp(store, "wgmma_store_", 12) && strstr(store, "_global")) p->straight = true;
+  if (!strcmp(key, "msched.lane_stores")) read_lanes(r, p, r->statements[at]);
   if (!strcmp(key, TIR_PIPELINE_STAGE)) read_stages(p, r->steps, value);
   if (!strcmp(key, "warp_execution") && value->kind == VM_INT) p->warps = (double)value->integer;
   uint32_t number = model_number_of(r->estimator, r->numbers, value);
@@ -138,6 +153,7 @@ bool model_read_products(struct search_estimator *d, const struct tir *ir, const
 static const double SHARED_BYTES = 128; /* that shared memory gives a cycle */
 static const double SUBCORES = 4;       /* of a multiprocessor, each with tensor cores of its own, which a warp uses */
 static const double ACCESS = 16, ACCUMULATOR = 4;     /* bytes of a thread's widest access; of an accumulator */
+static const double EXCHANGE = 3;                     /* a shuffle of four bytes, and two choices */
 static const double COPY = 2;                         /* cycles of a warp's load and store, where threads copy */
 static const double PRODUCERS = TIR_GROUP / TIR_WARP; /* warps that only copy, where some do */
 
@@ -150,6 +166,7 @@ struct tiling {
   double steps, depth, stages; /* of the reduction: its steps, elements of one, and buffers of its tiles */
   double lanes, warps, more;   /* elements that a thread copies at once; warps that multiply, and that only copy */
   double stores;               /* accesses of a thread for each result, from shared memory and to the device's */
+  double result_bytes;         /* of a result */
   bool bulk;                   /* one thread has the tiles copied, by bulk tensor copies */
   double cluster, shared_m, shared_n; /* blocks of a cluster; of them, those that share the tiles of either input */
   bool persists; /* a block does one tile after the other, and copies the next while it stores one */
@@ -201,6 +218,8 @@ static struct tiling tiling_of(const struct search_estimator *d, const struct mo
   for (uint32_t i = 0; i < p->lane_count; i++) t.lanes = fmin(t.lanes, x[p->lanes[i]]);
   double stored = p->stored ? x[p->stored] : 1;
   t.stores = p->stored ? 1 / fmin(stored, ACCESS / ACCUMULATOR) + 1 / fmin(stored, ACCESS / p->stored_bytes) : 0;
+  if (p->by_lanes) t.stores = p->stored_bytes / ACCESS + p->stored_bytes / ACCUMULATOR * EXCHANGE;
+  t.result_bytes = p->stored_bytes > 0 ? p->stored_bytes : ACCUMULATOR;
   t.warps = t.teams * p->warps;
   t.bulk = is_set(p->bulk, x) && is_brought(&t);
   t.more = t.bulk && is_set(p->producer, x) ? PRODUCERS : 0;
@@ -237,9 +256,10 @@ static double step_cycles(const struct tiling *t, double at_once) {
 }
 
 /* Cycles for each accumulator on its way out. From registers, lanes store 8 bytes, four of them a sector, in more
- * passes than rows from shared memory take. */
+ * passes than rows from shared memory take; whole accesses take no more. */
 static double storing(const struct tiling *t) {
-  return t->gpu->tensor_store * (t->product->straight ? 1.1 : 1) + t->stores / t->gpu->warp / SUBCORES;
+  return t->gpu->tensor_store * (t->product->straight && !t->product->by_lanes ? 1.1 : 1) +
+         t->stores / t->gpu->warp / SUBCORES;
 }
 
 /* What a multiprocessor takes for its tiles, one after the other. Persistent blocks begin once: behind a tile the next
@@ -262,7 +282,7 @@ static double product_cycles(const struct tiling *t) {
   double waits = together + t->steps * ((t->stages > 1 ? 0 : g->memory_latency) + met) + g->memory_latency;
   double begun = t->persists ? 1 : ceil(rounds / at_once); /* one after the other on a multiprocessor */
   double busy = busy_cycles(t, at_once, rounds, begun), waiting = begun * waits;
-  double depth = t->steps * t->depth * t->product->bytes, stored = t->m * t->n * 4;
+  double depth = t->steps * t->depth * t->product->bytes, stored = t->m * t->n * t->result_bytes;
   double bytes = depth * (t->m + t->n) + stored;
   double read = depth * (t->m / t->shared_m + t->n / t->shared_n) + stored; /* of the second level */
   double near = fmax(t->blocks * read / g->l2_bytes_a_cycle, rounds * bytes / g->sm_bytes_a_cycle);

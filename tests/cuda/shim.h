@@ -63,6 +63,8 @@ template <class A, class B> static uint32_t shim_dot(uint32_t a, uint32_t b, uin
 
 #include "shim_pairs.h"
 
+#include "shim_stores.h"
+
 /* ---- What nvcc knows without headers ---- */
 
 #define __syncthreads()      fibers_barrier(__LINE__)
@@ -101,6 +103,11 @@ static inline float __int_as_float(int bits) {
   float x;
   memcpy(&x, &bits, sizeof x);
   return x;
+}
+[[maybe_unused]] static uint32_t __float_as_uint(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
 }
 static inline double __longlong_as_double(long long bits) {
   double x;

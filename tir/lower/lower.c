@@ -49,6 +49,7 @@ static const struct {
     {"dot_loops", CPU, "products of short neighbours, added up in a vectorized loop, become one sum", lower_dot_loops},
     {"offsets", CPU, "bytes of equal signs that are multiplied get an offset, taken away once for all rows",
      lower_offsets},
+    {"lane_stores", GPU, "lanes that share rows store what they hold of them together", lower_lane_stores},
     {"strips", BOTH, "vectorized loops fill one register", lower_strips},
     {"gpu_vectorize", GPU, "vectorized loops are kept where they are one access of the machine's", lower_gpu_vectorize},
     {"promote", CPU, "tiles of a reduction are kept in registers", lower_promote},

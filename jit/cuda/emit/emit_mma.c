@@ -25,7 +25,7 @@ bool emit_c_mma_fragment(struct emit_c *e, tir_buffer buffer, uint64_t count) {
 
 /* ---- Functions ---- */
 
-static const char *lane_function(struct emit_c *e) {
+const char *emit_c_lane_function(struct emit_c *e) {
   if (emit_c_needs(e, "ms_lane"))
     fputs("MS_PTX(int32_t, ms_lane, ()) {\n  int32_t lane;\n  asm(\"mov.u32 %0, %%laneid;\" : \"=r\"(lane));\n"
           "  return lane;\n}\n",
@@ -63,7 +63,7 @@ static const char *load_function(struct emit_c *e, enum tir_mma_operand operand,
   bool rounds = !strcmp(of->name, "tf32");
   const char *matrices = emit_c_matrices(e, transposed);
   if (rounds) round_function(e);
-  const char *lane = lane_function(e);
+  const char *lane = emit_c_lane_function(e);
   struct tir_mma_place odd = origin_of(operand, bits, 1, by_columns), upper = origin_of(operand, bits, 2, by_columns);
   struct tir_mma_place last = origin_of(operand, bits, 3, by_columns);
   assert(last.row == odd.row + upper.row && last.column == odd.column + upper.column);
@@ -95,7 +95,7 @@ static const char *store_function(struct emit_c *e, tir_type type, char name[64]
   const char *sum = emit_cuda_sum_type(type, &constraint);
   snprintf(name, 64, "ms_mma_store_%s", constraint == 'f' ? "f32" : "s32");
   if (!emit_c_needs(e, name)) return name;
-  const char *lane = lane_function(e);
+  const char *lane = emit_c_lane_function(e);
   fprintf(e->helpers,
           "MS_HELPER void %s(%s *to, const %s *d, int32_t stride) {\n"
           "  to += %s / 4 * stride + %s %% 4 * 2;\n",

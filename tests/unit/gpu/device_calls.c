@@ -154,7 +154,7 @@ static void architectures_have_capabilities(void **state) {
   (void)state;
   unsigned pairs = TIR_SET(PAIRS), turing = pairs | TIR_SET(MMA8);
   unsigned ampere = turing | TIR_SET(MMA) | TIR_SET(ASYNC_COPIES) | TIR_SET(BFLOAT_PAIRS);
-  unsigned hopper = ampere | TIR_SET(BFLOAT_COMPARED) | TIR_SET(CLUSTERS);
+  unsigned hopper = ampere | TIR_SET(BFLOAT_COMPARED) | TIR_SET(CLUSTERS) | TIR_SET(MATRIX_STORES);
   assert_int_equal(tir_capabilities_of("sm_70"), pairs);
   assert_int_equal(tir_capabilities_of("sm_75"), turing);
   assert_int_equal(tir_capabilities_of("sm_80"), ampere);

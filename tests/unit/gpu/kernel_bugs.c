@@ -143,7 +143,8 @@ static struct tir *lowered_with(const struct bug *bug) {
                                             .verify = true,
                                             .vector_bits = 128,
                                             .shared_bytes = 232448,
-                                            .capabilities = TIR_SET(ASYNC_COPIES) | TIR_SET(TENSOR_COPIES)};
+                                            .capabilities = TIR_SET(ASYNC_COPIES) | TIR_SET(TENSOR_COPIES) |
+                                                            TIR_SET(MATRIX_STORES)};
   struct tir *lowered = tir_new();
   ms_error err = {0};
   tir_copy(lowered, bug->kernel->ir);

@@ -1,0 +1,139 @@
+-- What follows products on tensor cores: casts, a bias, an activation, a residual, computed where accumulators are and
+-- stored from there, on three oracles: the interpreter runs the lowered function, the source compiled for the CPU
+-- computes the same (RUN_KERNELS), and NVRTC, where it is installed, compiles it, without serializing wgmma and to
+-- accesses of 16 bytes.
+-- usage: msched epilogues.lua RUN_KERNELS DRAWS SEED
+local ms = require "msched"
+local te = ms.te
+local tune, jobs_of = ms.load "search.tune", dofile(arg[0]:match "^.*/" .. "../jobs.lua")
+local files = dofile(arg[0]:match "^.*/" .. "../../support/lua/files.lua")
+
+local run_kernels, draws, seed = arg[1], math.tointeger(arg[2]), math.tointeger(arg[3])
+local HOPPER = "cuda -arch=sm_90a"
+local PERSISTENT = 2 -- thread blocks, or one: fewer than these small products have tiles
+
+local sources = dofile(arg[0]:match "^.*/" .. "../../support/lua/kernel_sources.lua")(run_kernels, seed)
+
+-- {inputs, result, m, n, k, what follows}
+local PRODUCTS = {
+  {"float16", "float16", 128, 256, 192, "nothing"}, {"bfloat16", "bfloat16", 256, 128, 128, "bias relu"},
+  {"float16", "float16", 128, 192, 128, "bias gelu residual"}, {"float16", "float32", 192, 128, 128, "bias scale"},
+  {"bfloat16", "float32", 128, 128, 192, "residual"}, {"float16", "int32", 64, 128, 128, "scale"},
+}
+
+local function product(inputs, result, m, n, k, follows)
+  local A, B, r = te.placeholder({m, k}, inputs, "A"), te.placeholder({k, n}, inputs, "B"), te.reduce_axis(k, "k")
+  local bias, R = te.placeholder({n}, "float32", "bias"), te.placeholder({m, n}, inputs, "R")
+  local list, x = {A, B}, te.compute({m, n}, function(i, j)
+    return te.sum(te.cast(A[{i, r}], "float32") * te.cast(B[{r, j}], "float32"), r)
+  end, "C")
+  local function then_compute(name, value) x = te.compute({m, n}, value(x), name) end
+  if follows:find "bias" then
+    list[#list + 1] = bias
+    then_compute("D", function(c) return function(i, j) return c[{i, j}] + bias[{j}] end end)
+  end
+  if follows:find "scale" then then_compute("E", function(c) return function(i, j) return c[{i, j}] * 0.25 end end) end
+  if follows:find "relu" then x = ms.ops.relu(x, "F") end
+  if follows:find "gelu" then x = ms.ops.gelu(x, "F") end
+  if follows:find "residual" then
+    list[#list + 1] = R
+    then_compute("G", function(c) return function(i, j) return c[{i, j}] + te.cast(R[{i, j}], "float32") end end)
+  end
+  if result ~= "float32" then
+    then_compute("H", function(c) return function(i, j) return te.cast(c[{i, j}], result) end end)
+  end
+  list[#list + 1] = x
+  return te.func("product", list)
+end
+
+-- Jobs of sketches with wgmma alone, kernels being persistent in two of three draws.
+local function drawn(func)
+  local rules = sources:path "rules.lua"
+  files.write(rules, string.format([[
+local ms, targets = require "msched", (require "msched").load "rules.targets"
+local own = targets.cuda
+ms.space(targets.changed(own, {
+  multi_level_tiling_tensor_core = function(target)
+    local p, groups = own.multi_level_tiling_tensor_core(target), {}
+    for _, g in ipairs(p.groups) do
+      if g.warps then
+        g.blocks, g.boxes, g.producer, groups[#groups + 1] = {%d, 1, 0}, {1}, {1}, g
+      end
+    end
+    p.groups = groups
+    return p
+  end,
+}))]], PERSISTENT))
+  local opened = tune.open(func, ms.target(HOPPER), {files = {rules}})
+  local pool = ms.pool(func, {jobs = 1, target = HOPPER, files = {rules}})
+  local made, _, script_error = pool:replay(jobs_of(opened, draws, seed), false)
+  pool:close()
+  assert(not script_error, script_error)
+  return made
+end
+
+local function count_of(text, what)
+  local count = 0
+  for _ in text:gmatch(what) do count = count + 1 end
+  return count
+end
+
+local straight, persistent, compiled, spilling = 0, 0, 0, 0
+
+-- By NVRTC: whole accesses alone store results that a thread has side by side.
+local function compile(kernel, whole)
+  local got = sources:compile(kernel)
+  if not got then return end
+  compiled, spilling = compiled + 1, spilling + (got[1].spill_stores + got[1].spill_loads > 0 and 1 or 0)
+  assert(not got[1].serialized, "the groups of a wgmma are serialized")
+  if not whole then return end
+  kernel:export(sources:path "k.ptx")
+  local ptx = files.read(sources:path "k.ptx")
+  assert(count_of(ptx, "st%.global%.v4") > 0, "no access of 16 bytes stores results")
+  assert(count_of(ptx, "st%.global%.[ubf]16") == 0, "results are stored one by one")
+  os.remove(sources:path "k.ptx")
+end
+
+local function check(func, result)
+  local written, seen = 0, {}
+  for i, c in ipairs(drawn(func)) do
+    local sch = c and not seen[c.hash] and ms.apply(func, c.trace)
+    local scheduled = sch and sch:func()
+    local script = scheduled and scheduled:script() or ""
+    if script:find("T.wgmma_mma", 1, true) then
+      seen[c.hash], written = true, written + 1
+      ms.check_lowered(func, scheduled, HOPPER, i)
+      local kernel = ms.build(scheduled, {target = HOPPER})
+      assert(#kernel:resources() == 1, "a kernel more computes what follows")
+      local path = sources:path(written .. ".cu")
+      kernel:export(path)
+      local text = files.read(path)
+      local from_registers = not script:find("_shared_dyn = T.sblock_alloc_buffer", 1, true)
+      if from_registers then
+        straight = straight + 1
+        assert(text:find("ms_store_pairs_of_" .. (result:find "16" and 16 or 32), 1, true), "lanes store one by one")
+      end
+      local notes = table.concat(kernel:notes(), "\n")
+      local blocks = script:match '"software_pipeline_blocks": ([12])'
+      if blocks and not notes:find("that do one tile after the other", 1, true) then persistent = persistent + 1 end
+      compile(kernel, from_registers)
+    end
+  end
+  return written
+end
+
+for _, p in ipairs(PRODUCTS) do
+  local func = product(table.unpack(p))
+  sources:begin(func)
+  local written = check(func, p[2])
+  local agree, said = sources:agree()
+  assert(written > 0 and agree == written, said)
+  sources:finish()
+  print(string.format("%s to %s, %d x %d x %d, %s: %d agree on the CPU, %s", p[1], p[2], p[3], p[4], p[5], p[6], agree,
+                      sources.missing and "NVRTC skipped" or "compiled by NVRTC"))
+end
+print(string.format("%d of %d spill; %d store from registers, %d are persistent", spilling, compiled, straight,
+                    persistent))
+assert(spilling * 20 <= compiled, "products spill")
+assert(straight > 0 and persistent > 0)
+print "epilogues: ok"

@@ -1,0 +1,178 @@
+/* Lane stores: what lanes hold of rows as tensor cores have it (rows.c), pairs of neighbours, of four lanes that share
+ * a row, leaves their registers by whole accesses.
+ *
+ *   for p in unrolled(4), v in unrolled(2): D[r(t), 8 * p + t % 4 * 2 + v] = f(p, v)      becomes
+ *
+ *   store_pairs(D + …, f(0, 0), f(0, 1), f(1, 0), … f(3, 1))       to device memory: each lane stores 16 bytes
+ *   store_matrices(D + …, stride, f(0, 0), … f(3, 1))              to shared memory, of 16 bits: by stmatrix
+ *
+ * Requires: kernels; unrolled loops. Gives: such calls, where all lanes of a warp come to them and the rows that a
+ * call stores begin at multiples of 16 bytes. Keeps: everything else; what is otherwise stays as it was.
+ * Source: PTX ISA, "stmatrix"; "shfl.sync". */
+#include "footprint.h"
+#include "tir/arith/linear.h"
+
+enum { LANES_A_ROW = 4, PAIR = 2, GROUP = LANES_A_ROW * PAIR, ROWS = TIR_WARP / LANES_A_ROW, ACCESS = 16 };
+enum { MOST_VALUES = ACCESS / 2 };
+
+/* A loop of groups of columns, in it one of pairs, in that the store. */
+struct lane_store {
+  struct tir *ir;
+  tir_stmt groups, pair, store;
+  tir_var p, v, lane; /* lane: the axis x of the threads, a block's or a warp group's */
+  int64_t at_once;    /* groups that a call stores */
+  int64_t stride;     /* elements from one of eight rows to the next; -1: they are no such rows */
+  tir_expr place;     /* of the element, as the buffer lies in memory */
+  bool shared;
+};
+
+static tir_expr number(struct tir *ir, int64_t n) { return tir_int(ir, TIR_T_I32, n); }
+
+static tir_expr with(struct tir *ir, tir_expr e, tir_var v, tir_expr value) {
+  tir_subst_var(ir, v, tir_cast(ir, ir->vars.at[v].type, value));
+  e = tir_subst(ir, e);
+  tir_subst_clear(ir);
+  return e;
+}
+
+static tir_var var_of(const struct tir *ir, tir_stmt loop) { return tir_as(ir, loop, TIR_LOOP)->loop.var; }
+
+static bool is_unrolled(const struct tir *ir, tir_stmt s) {
+  return s && tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_UNROLLED &&
+         tir_is_const(ir, tir_as(ir, s, TIR_LOOP)->loop.min, 0);
+}
+
+/* The place of the element that is stored, as the buffer lies in memory; TIR_NONE: it is not known. */
+static tir_expr place_of(struct tir *ir, tir_stmt store) {
+  struct tir_stmt_node n = *tir_as(ir, store, TIR_STORE);
+  struct tir_buffer_node b = *tir_buffer_at(ir, n.store.buffer);
+  const tir_type wide = TIR_T_I64;
+  tir_type type = TIR_T_I32;
+  if (b.elem_offset || tir_type_lanes(b.type) > 1 || !b.rank) return TIR_NONE;
+  for (uint32_t d = 0; d < b.rank; d++) {
+    tir_expr index = ir->operands.at[n.store.indices + d];
+    if (!tir_is_index(ir, index)) return TIR_NONE;
+    if (tir_type_bits(tir_type_of(ir, index)) == 64) type = wide;
+  }
+  tir_expr stride = tir_int(ir, type, 1), sum = tir_int(ir, type, 0);
+  for (uint32_t d = b.rank; d-- > 0;) {
+    if (b.strides.count) stride = tir_cast(ir, type, ir->operands.at[b.strides.first + d]);
+    sum = tir_add(ir, sum, tir_mul(ir, tir_cast(ir, type, ir->operands.at[n.store.indices + d]), stride));
+    if (!b.strides.count) stride = tir_mul(ir, stride, tir_cast(ir, type, ir->operands.at[b.shape + d]));
+  }
+  return tir_simplify(ir, sum);
+}
+
+static bool is_multiple(struct tir *ir, tir_expr e, int64_t of) {
+  int64_t modulus, remainder;
+  tir_modular(ir, e, &modulus, &remainder);
+  return modulus % of == 0 && remainder % of == 0;
+}
+
+static bool is_apart(struct tir *ir, tir_expr a, tir_expr b, int64_t distance) {
+  return tir_is_const(ir, tir_simplify(ir, tir_sub(ir, a, b)), distance);
+}
+
+/* Lanes of a row hold neighbours, from a multiple of 16 bytes on; notes how far apart rows are. */
+static bool is_of_lanes(struct lane_store *s, int64_t extent) {
+  struct tir *ir = s->ir;
+  tir_expr zero = number(ir, 0), warps = number(ir, extent / TIR_WARP);
+  tir_var warp = tir_new_var(ir, TIR_VAR_LOOP, tir_name_of(ir, "warp"), TIR_T_I32, zero, warps);
+  tir_expr of_warp = tir_mul(ir, tir_var_expr(ir, warp), number(ir, TIR_WARP));
+  tir_expr first = with(ir, with(ir, s->place, s->p, zero), s->v, zero), row = TIR_NONE, rows[ROWS];
+  int64_t bytes = tir_type_bits(tir_buffer_at(ir, tir_as(ir, s->store, TIR_STORE)->store.buffer)->type) / 8;
+  for (int64_t l = 0; l < TIR_WARP; l++) {
+    tir_expr at = with(ir, first, s->lane, tir_add(ir, of_warp, number(ir, l)));
+    if (l % LANES_A_ROW == 0) row = rows[l / LANES_A_ROW] = at;
+    bool begins = l % LANES_A_ROW || is_multiple(ir, at, ACCESS / bytes);
+    if (!begins || !is_apart(ir, at, row, l % LANES_A_ROW * PAIR)) return false;
+  }
+  tir_expr apart = tir_simplify(ir, tir_sub(ir, rows[1], rows[0]));
+  s->stride = tir_is_int(ir, apart) ? tir_at(ir, apart)->imm : -1;
+  for (int64_t r = 1; r < ROWS && s->stride >= 0; r++)
+    if (!is_apart(ir, rows[r], rows[0], r * s->stride)) s->stride = -1;
+  return true;
+}
+
+/* All lanes of a warp come to the statement: axis x alone tells them apart. */
+static bool comes_whole(struct tir *ir, tir_stmt kernel, tir_stmt s) {
+  tir_stmt innermost;
+  struct lower_threads threads = lower_threads_of(ir, kernel, &innermost);
+  threads.extent[1] = threads.extent[2] = 1;
+  return !lower_find_divergence(ir, &threads, s, innermost);
+}
+
+/* Columns go on by eight from group to group, and by one in a pair. */
+static bool is_by_pairs(struct lane_store *s) {
+  struct tir *ir = s->ir;
+  tir_expr zero = number(ir, 0), rest = with(ir, with(ir, s->place, s->p, zero), s->v, zero);
+  tir_expr p = tir_cast(ir, tir_type_of(ir, rest), tir_var_expr(ir, s->p));
+  tir_expr v = tir_cast(ir, tir_type_of(ir, rest), tir_var_expr(ir, s->v));
+  tir_expr sum = tir_add(ir, rest, tir_add(ir, tir_mul(ir, p, tir_int(ir, tir_type_of(ir, rest), GROUP)), v));
+  return tir_prove_equal(ir, s->place, sum);
+}
+
+static bool find_store(const struct lowering *low, tir_stmt kernel, const struct lower_threads *threads, tir_stmt loop,
+                       struct lane_store *out) {
+  struct tir *ir = low->ir;
+  *out = (struct lane_store){.ir = ir, .groups = loop, .lane = threads->var[0]};
+  if (!is_unrolled(ir, loop) || !out->lane || threads->extent[0] % TIR_WARP) return false;
+  out->pair = tir_only_child(ir, loop);
+  if (!is_unrolled(ir, out->pair) || tir_loop_extent(ir, out->pair) != PAIR) return false;
+  out->store = tir_only_child(ir, out->pair);
+  if (!out->store || !tir_is(ir, out->store, TIR_STORE)) return false;
+  struct tir_stmt_node n = *tir_as(ir, out->store, TIR_STORE);
+  tir_type type = tir_buffer_at(ir, n.store.buffer)->type;
+  enum tir_memory memory = tir_buffer_memory(ir, n.store.buffer);
+  int bits = tir_type_bits(type);
+  out->shared = memory == TIR_BLOCK_MEMORY;
+  bool known = bits == 32 || (bits == 16 && tir_type_is_float(type));
+  if (!known || n.store.predicate || (memory != TIR_DEVICE_MEMORY && !out->shared)) return false;
+  if (out->shared && (bits != 16 || !low->options || !tir_has(low->options->capabilities, TIR_HAS_MATRIX_STORES)))
+    return false;
+  out->at_once = ACCESS / (bits / 8) / PAIR;
+  out->p = var_of(ir, loop), out->v = var_of(ir, out->pair);
+  if (tir_loop_extent(ir, loop) % out->at_once) return false;
+  out->place = place_of(ir, out->store);
+  return out->place && comes_whole(ir, kernel, loop) && is_by_pairs(out) && is_of_lanes(out, threads->extent[0]) &&
+         (!out->shared || out->stride > 0);
+}
+
+/* The call in place of the loops; several of them where there are more columns than it stores. */
+static tir_stmt put_call(struct lane_store *s) {
+  struct tir *ir = s->ir;
+  struct tir_stmt_node n = *tir_as(ir, s->store, TIR_STORE);
+  int64_t calls = tir_loop_extent(ir, s->groups) / s->at_once;
+  tir_expr zero = number(ir, 0), size = number(ir, calls), args[2 + MOST_VALUES];
+  tir_var part = tir_new_var(ir, TIR_VAR_LOOP, tir_name_of(ir, "part"), TIR_T_I32, zero, size);
+  tir_expr first = tir_mul(ir, tir_var_expr(ir, part), number(ir, s->at_once));
+  tir_expr extent = number(ir, (s->at_once - 1) * GROUP + PAIR);
+  tir_expr at = with(ir, with(ir, s->place, s->p, first), s->v, zero);
+  uint32_t count = 0;
+  args[count++] = tir_new_pointer(ir, n.store.buffer, at, extent, TIR_POINTER_WRITES);
+  if (s->shared) args[count++] = number(ir, s->stride);
+  for (int64_t g = 0; g < s->at_once; g++)
+    for (int64_t v = 0; v < PAIR; v++) {
+      tir_expr value = with(ir, n.store.value, s->p, tir_add(ir, first, number(ir, g)));
+      args[count++] = with(ir, value, s->v, number(ir, v));
+    }
+  tir_stmt loop = tir_new_loop(ir, part, zero, size, TIR_UNROLLED);
+  tir_append(ir, loop, TIR_BODY, lower_new_call(ir, s->shared ? TIR_STORE_MATRICES : TIR_STORE_PAIRS, args, count));
+  tir_replace(ir, s->groups, loop);
+  tir_kill(ir, s->groups);
+  return loop;
+}
+
+bool lower_lane_stores(struct lowering *low) {
+  struct tir *ir = low->ir;
+  for (tir_stmt kernel = tir_stmt_at(ir, low->body)->first[TIR_BODY]; kernel; kernel = tir_stmt_at(ir, kernel)->next) {
+    tir_stmt innermost;
+    if (!tir_is_bound(ir, kernel)) continue;
+    struct lower_threads threads = lower_threads_of(ir, kernel, &innermost);
+    for (tir_stmt s = kernel; s; s = tir_next(ir, s, kernel)) {
+      struct lane_store store;
+      if (find_store(low, kernel, &threads, s, &store)) s = put_call(&store);
+    }
+  }
+  return true;
+}
