@@ -8,18 +8,19 @@
 -- input lie by columns; the elements by which rows of tiles are padded, or the scope of swizzled tiles; how many
 -- products' rows and columns a warp loads at once, where it is more than one; whether copies of tiles run ahead of the
 -- products. A second input that is constant is packed ahead as that matrix. Groups without loads also have
--- {sync_by_columns, sync_columns, structure, warps, stages, registers, beside, bytes, vector_load_lengths, boxes}:
+-- {sync_by_columns, sync_columns, structure, warps, ahead, registers, beside, bytes, vector_load_lengths, boxes}:
 -- products of so many warps at once, of tiles as they lie in shared memory (the second input's by columns where its own
--- rows do, the first's where its columns do); stages of the pipeline; registers of a thread for one fragment of
--- accumulators, and beside all of them; the bytes of an input's element; how many of them a thread copies at once;
--- boxes: choices of whether one thread issues TMA bulk tensor copies, 1, or all threads copy, 0; producer: choices of
--- whether that thread is of a producer warp group, 1, or of a consumer, 0; blocks: choices of how many persistent
--- blocks there are, which copy the next tile while they store one, where shared memory suffices; 0: a block a tile;
--- clusters: choices of how many blocks, neighbours along m or n, are a cluster and multicast the tiles that they share;
--- store_result: the intrinsic by which accumulators that are the function's result go straight to it from registers, in
--- sketches of their own; others go through what follows them there. Sums of few results may be divided among thread
--- blocks (tiling.lua, split). pads: sides that no group divides are padded (products.lua): copies to shared memory fill
--- with zeros what is beyond the inputs, and what is beyond the result is not stored.
+-- rows do, the first's where its columns do); choices of how many steps copies run ahead; registers of a thread for one
+-- fragment of accumulators, and beside all of them; the bytes of an input's element; how many of them a thread copies
+-- at once; boxes: choices of whether one thread issues TMA bulk tensor copies, 1, or all threads copy, 0; producer:
+-- choices of whether that thread is of a producer warp group, 1, or of a consumer, 0; blocks: choices of how many
+-- persistent blocks there are, which copy the next tile while they store one, where shared memory suffices; 0: a block
+-- a tile; clusters: choices of how many blocks, neighbours along m or n, are a cluster and multicast the tiles that they
+-- share; store_result: the intrinsic by which accumulators that are the function's result go straight to it from
+-- registers, in sketches of their own; others go through what follows them there, and also, in sketches of their own,
+-- by tiles of columns in shared memory; epilogue: choices of how many columns. Sums of few results may be divided among
+-- thread blocks (tiling.lua, split). pads: sides that no group divides are padded (products.lua): copies to shared
+-- memory fill with zeros what is beyond the inputs, and what is beyond the result is not stored.
 -- Source: Feng et al., "TensorIR", ASPLOS 2023, section 4.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 local products, fragment_limits = msched.load "rules.products", msched.load "rules.fragment_limits"
@@ -65,6 +66,7 @@ end
 
 local function last(list) return list[#list] end
 
+local SHORT = 2 -- bytes of a result that leaves by tiles
 local ACCUMULATORS_APART = 8 -- elements between rows of accumulators that a warp group stores
 
 -- Results gather in fragments, under the loop of the warps, and go through shared memory, which all threads write out.
@@ -105,8 +107,46 @@ local function store_by_lanes(state, copy, group)
   return true
 end
 
+-- What follows the block comes into it, as auto_inline would bring it there.
+local function take_followers(sch, store)
+  local followers = {sch:get_consumers(store)}
+  while #followers == 1 and sch:is_spatial(followers[1]) and #sch:producers(followers[1]) == 1
+      and sch:can_reverse_inline(followers[1]) do
+    sch:reverse_compute_inline(followers[1])
+    followers = {sch:get_consumers(store)}
+  end
+end
+
+local THREADS, ACCESS = 128, 16 -- of a warp group; bytes that a thread copies at once
+
+-- Results go from fragments through what follows them to a tile of so many columns as are drawn, in shared memory of
+-- its own, and from there by whole rows to where they belong; then the next ones do. nil: they have not 16 bits.
+local function store_by_tiles(state, copy, group, taken)
+  local sch, store = state.sch, add_store(state, copy, group)
+  take_followers(sch, store)
+  local result = sch:writes(store)[1]
+  if result.bytes ~= SHORT or #sch:consumers(store) > 0 then return nil end
+  local out = sch:cache_write(store, 0, group.read_scope)
+  local loops = {sch:get_loops(store)}
+  local row, column = loops[#loops - 1], loops[#loops]
+  local columns = common.sample_equal(sch, group.epilogue)
+  sch:assert(string.format("%s <= 1 and %s %% %s == 0", taken.groups_n, taken.own_n, columns:name()))
+  local part, inner = sch:split(column, {msched.rest, columns})
+  sch:reorder(part, row, inner)
+  sch:unroll(part)
+  sch:reverse_compute_at(out, part, {preserve_unit_loops = true})
+  loops = {sch:get_loops(out)}
+  local vector = ACCESS // result.bytes
+  local _, thread, lanes = sch:split(sch:fuse(loops[#loops - 1], loops[#loops]), {msched.rest, THREADS, vector})
+  sch:bind(thread, "threadIdx.x")
+  sch:vectorize(lanes)
+  sch:annotate(out, "msched.epilogue_tile", columns)
+  taken.tile = string.format("%d * %s * %s", result.bytes, taken.m, columns:name())
+  return true
+end
+
 -- How accumulators leave registers, but by a tile of their own for all results of a block.
-local STORES = {result = store_result, lanes = store_by_lanes}
+local STORES = {result = store_result, lanes = store_by_lanes, tiles = store_by_tiles}
 
 -- So many blocks are a cluster: of one row of tiles, whose first input they share, or else of one column, whose second.
 -- Windows of pixels are not multicast.
@@ -144,7 +184,7 @@ local function add_tiles(state, copies, group, p, taken, apart)
     end
   end
   local cluster = producer and group.clusters and add_cluster(sch, group, producer, blocks, taken)
-  tiling.run_ahead(sch, loop, group.stages - 2, true, boxes, producer, blocks, cluster)
+  tiling.run_ahead(sch, loop, taken.ahead, true, boxes, producer, blocks, cluster)
 end
 
 -- Inputs are loaded to shared memory, and from there to fragments under the second level of reductions. Rows of tiles
@@ -184,6 +224,8 @@ local function split_for(group, batch)
     return {sch:split(loop, {sch:sample_partitioned_tile(loop, count, count - 2, multiples[at])})}
   end
 end
+
+local BESIDE_AHEAD = 2 -- stage buffers more than iterations that copies run ahead: one is read, one begun with
 
 -- What a multiprocessor has of registers, in threads of a warp group; how many a thread can have.
 local GROUP_REGISTERS, MOST_REGISTERS = 512, 240
@@ -266,6 +308,9 @@ local function split_within(group, batch, shared_bytes, taken)
       outer[#outer + 1] = factors[1]:name() .. " * " .. factors[2]:name()
       taken.blocks = product(outer)
       taken.rows, taken.columns = taken.columns, factors[2]:name()
+      if at == batch + 2 then
+        taken.groups_n, taken.own_n = factors[3]:name(), string.format("%d * %s", group.multiples.n, factors[4]:name())
+      end
       if tiles[at] then tiles[at] = table.concat({tiles[at], factors[3]:name(), factors[4]:name()}, " * ") end
       if at <= batch and extent ~= 1 then
         table.move({factors[3]:name(), factors[4]:name()}, 1, 2, #products_beside + 1, products_beside)
@@ -273,6 +318,7 @@ local function split_within(group, batch, shared_bytes, taken)
       hold(sch)
       local unit = ({group.multiples.m, group.multiples.n})[at - batch]
       if unit then hold_copies(sch, at - batch, tiles[at], extent * unit) end
+      taken.m = of_batch(tiles[batch + 1])
       if at == batch + 2 then
         taken.accumulators = of_batch(string.format("4 * %s * (%s + %d)", tiles[batch + 1], tiles[batch + 2],
                                                     ACCUMULATORS_APART))
@@ -282,9 +328,10 @@ local function split_within(group, batch, shared_bytes, taken)
       hold_copies(sch, 3, group.multiples.k .. " * " .. factors[2]:name(), extent * group.multiples.k)
       local bytes = of_batch(string.format("%d * %s * (%s + %s)", group.bytes * group.multiples.k, factors[2]:name(),
                                            rows, columns))
-      sch:assert(string.format("%s <= %d and (%s <= 1 or %d * %s <= %d)", bytes, shared_bytes, factors[1]:name(),
-                               group.stages, bytes, shared_bytes))
-      taken.tiles = string.format("%d * %s", group.stages, bytes)
+      taken.ahead = common.sample_equal(sch, group.ahead)
+      taken.tiles = string.format("(%s + %d) * %s", taken.ahead:name(), BESIDE_AHEAD, bytes)
+      sch:assert(string.format("%s <= %d and (%s <= 1 or %s <= %d)", bytes, shared_bytes, factors[1]:name(),
+                               taken.tiles, shared_bytes))
       steps[#steps + 1] = factors[1]:name()
       taken.steps = product(steps)
     end
@@ -434,12 +481,12 @@ local function with_group(sch, block, group, classes, p, padding, stores)
     or p.warp_limits and fragment_limits.split(sch, product, group, #classes.batch, p, by_columns)
   local state = tiling.start(sch, product, p, split)
   if stores then
-    if not STORES[stores](state, copies.c, group) then return nil end
+    if not STORES[stores](state, copies.c, group, taken) then return nil end
   else
     add_accumulator(state, copies.c, group, p)
   end
   if group.warps then
-    add_tiles(state, copies, group, p, taken, not stores and taken.accumulators)
+    add_tiles(state, copies, group, p, taken, not stores and taken.accumulators or taken.tile)
     return sch
   end
   local caches = add_fragments(state, classes, copies, group, p)
@@ -472,6 +519,10 @@ local function add_groups(results, sch, block, p)
     if group.store_result and not f.cuts then
       local other, stores = sch:copy(), #sch:consumers(block) == 0 and "result" or "lanes"
       results[#results + 1] = with_group(other, other:handle(block), group, classes, p, f.padding, stores)
+      if group.epilogue then
+        other = sch:copy()
+        results[#results + 1] = with_group(other, other:handle(block), group, classes, p, f.padding, "tiles")
+      end
     end
     if not group.inner then results[#results + 1] = with_divided(sch, block, group, p) end
   end

@@ -119,7 +119,8 @@ struct model_product {
   uint32_t brought_count;          /* 2: it is known */
   bool straight;                   /* accumulators are stored from registers to the result */
   bool divided;                    /* its results are partial sums, which a kernel of its own adds */
-  double ahead;                    /* iterations that copies run ahead; below 0: there is no pipeline */
+  uint32_t ahead;                  /* iterations that copies run ahead; 0: there is no pipeline */
+  uint32_t epilogue;               /* columns of the tile by which results leave; 0: all at once, or from registers */
 };
 
 struct model_draw {

@@ -42,16 +42,15 @@ static void begin_product(struct product_reading *r, const struct vm_product *p,
                                     .k = (double)p->k,
                                     .bytes = (tir_type_bits(p->inputs) + 7) / 8,
                                     .warps = 1,
-                                    .divided = r->divided,
-                                    .ahead = -1};
+                                    .divided = r->divided};
   r->divided = false;
 }
 
 /* The stage of the last statement of a pipelined loop; the outermost loop's annotation comes last, the innermost's
  * counts. */
-static void read_stages(struct model_product *p, const struct vm_steps *steps, const struct vm_value *list) {
-  if (p->ahead >= 0 || list->kind != VM_LIST || !list->count) return;
-  p->ahead = (double)steps->values[list->first + list->count - 1].integer;
+static void read_stages(struct product_reading *r, struct model_product *p, const struct vm_value *list) {
+  if (p->ahead || list->kind != VM_LIST || !list->count) return;
+  p->ahead = model_number_of(r->estimator, r->numbers, &r->steps->values[list->first + list->count - 1]);
 }
 
 static double bytes_of(const struct tir *ir, tir_buffer b) { return tir_type_bits(tir_buffer_at(ir, b)->type) / 8.0; }
@@ -62,10 +61,8 @@ static tir_buffer written_by(const struct tir *ir, tir_stmt block) {
   return writes.count ? ir->regions.at[writes.first].buffer : TIR_NONE;
 }
 
-/* Lanes store results from registers. */
-static void read_lanes(const struct product_reading *r, struct model_product *p, tir_stmt block) {
+static void read_result(const struct product_reading *r, struct model_product *p, tir_stmt block) {
   tir_buffer to = written_by(r->ir, block);
-  p->by_lanes = p->straight = true;
   p->stored_bytes = to ? bytes_of(r->ir, to) : 0;
 }
 
@@ -94,10 +91,11 @@ static void read_annotation(struct product_reading *r, const struct vm_plan *pla
   struct model_product *p = r->last;
   if (!p) return;
   if (!strncmp(store, "wgmma_store_", 12) && strstr(store, "_global")) p->straight = true;
-  if (!strcmp(key, "msched.lane_stores")) read_lanes(r, p, r->statements[at]);
-  if (!strcmp(key, TIR_PIPELINE_STAGE)) read_stages(p, r->steps, value);
+  if (!strcmp(key, TIR_PIPELINE_STAGE)) read_stages(r, p, value);
   if (!strcmp(key, "warp_execution") && value->kind == VM_INT) p->warps = (double)value->integer;
   uint32_t number = model_number_of(r->estimator, r->numbers, value);
+  if (!strcmp(key, "msched.lane_stores")) p->by_lanes = p->straight = true, read_result(r, p, r->statements[at]);
+  if (!strcmp(key, "msched.epilogue_tile")) p->epilogue = number, read_result(r, p, r->statements[at]);
   if (!strcmp(key, TIR_PIPELINE_BULK)) p->bulk = number;
   if (!strcmp(key, TIR_PIPELINE_PRODUCER)) p->producer = number;
   if (!strcmp(key, TIR_PIPELINE_BLOCKS)) p->persistent = number;
@@ -167,6 +165,7 @@ struct tiling {
   double lanes, warps, more;   /* elements that a thread copies at once; warps that multiply, and that only copy */
   double stores;               /* accesses of a thread for each result, from shared memory and to the device's */
   double result_bytes;         /* of a result */
+  double columns;              /* of the tile by which results leave; 0: they do otherwise */
   bool bulk;                   /* one thread has the tiles copied, by bulk tensor copies */
   double cluster, shared_m, shared_n; /* blocks of a cluster; of them, those that share the tiles of either input */
   bool persists; /* a block does one tile after the other, and copies the next while it stores one */
@@ -214,10 +213,12 @@ static struct tiling tiling_of(const struct search_estimator *d, const struct mo
   t.own_m = p->m * product_of(m, 3, x), t.own_n = p->n * product_of(n, 3, x);
   t.m = t.own_m * x[m->parts[2]], t.n = t.own_n * x[n->parts[2]];
   t.steps = x[k->parts[0]], t.depth = p->k * product_of(k, 1, x);
-  t.stages = p->ahead >= 0 && t.steps > 1 ? p->ahead + (p->warps > 1 ? 2 : 1) : 1;
+  t.stages = p->ahead && t.steps > 1 ? x[p->ahead] + (p->warps > 1 ? 2 : 1) : 1;
   for (uint32_t i = 0; i < p->lane_count; i++) t.lanes = fmin(t.lanes, x[p->lanes[i]]);
   double stored = p->stored ? x[p->stored] : 1;
   t.stores = p->stored ? 1 / fmin(stored, ACCESS / ACCUMULATOR) + 1 / fmin(stored, ACCESS / p->stored_bytes) : 0;
+  t.columns = p->epilogue ? x[p->epilogue] : 0;
+  if (p->epilogue) t.stores = 3 * p->stored_bytes / ACCESS; /* to shared memory, from it, and to the device's */
   if (p->by_lanes) t.stores = p->stored_bytes / ACCESS + p->stored_bytes / ACCUMULATOR * EXCHANGE;
   t.result_bytes = p->stored_bytes > 0 ? p->stored_bytes : ACCUMULATOR;
   t.warps = t.teams * p->warps;
@@ -233,7 +234,8 @@ static double resident(const struct tiling *t) {
   const struct search_gpu *g = t->gpu;
   double threads = (t->warps + t->more) * g->warp;
   double registers = ceil((t->m * t->n / (t->warps * g->warp) + g->tensor_registers) / 8) * 8;
-  double shared = fmax(t->stages * t->depth * (t->m + t->n) * t->product->bytes, 1);
+  double tile = t->persists ? t->m * t->columns * t->result_bytes : 0; /* beside the others */
+  double shared = fmax(t->stages * t->depth * (t->m + t->n) * t->product->bytes + tile, 1);
   if (threads > g->block_threads || shared > g->block_shared || registers > g->own_registers) return 0;
   double by_threads = floor(g->sm_threads / threads), by_registers = floor(g->sm_registers / (registers * threads));
   return fmin(fmin(g->sm_blocks, by_threads), fmin(by_registers, floor(g->sm_shared / shared)));
@@ -268,7 +270,16 @@ static double busy_cycles(const struct tiling *t, double at_once, double rounds,
   const struct search_gpu *g = t->gpu;
   double step = step_cycles(t, at_once) + g->tensor_step;
   double begin = at_once < 2 ? g->tensor_begin : 0;
-  return rounds * (t->steps * step + t->m * t->n * storing(t)) + begun * begin;
+  double meeting = t->columns > 0 ? 2 * g->barrier * t->own_n / t->columns : 0; /* before and behind each such tile */
+  return rounds * (t->steps * step + t->m * t->n * storing(t) + meeting) + begun * begin;
+}
+
+/* What a step waits for its copies: they arrive so long after they begin, some steps ahead, and some of them late. */
+static double late_cycles(const struct tiling *t, double at_once) {
+  const double LATE = 0.02;
+  double latency = t->gpu->memory_latency, ahead = t->stages - 1;
+  if (ahead < 1) return latency;
+  return fmax(0, latency / ahead - step_cycles(t, at_once)) + LATE * latency / ahead;
 }
 
 /* INFINITY: a block cannot be launched. */
@@ -279,7 +290,7 @@ static double product_cycles(const struct tiling *t) {
   at_once = t->persists ? 1 : fmin(at_once, rounds);
   double met = t->more > 0 ? 0 : g->barrier; /* producers run ahead: the others do not wait for each other */
   double together = t->cluster > 1 ? 2 * g->barrier : 0; /* blocks of a cluster begin and end so */
-  double waits = together + t->steps * ((t->stages > 1 ? 0 : g->memory_latency) + met) + g->memory_latency;
+  double waits = together + t->steps * (late_cycles(t, at_once) + met) + g->memory_latency;
   double begun = t->persists ? 1 : ceil(rounds / at_once); /* one after the other on a multiprocessor */
   double busy = busy_cycles(t, at_once, rounds, begun), waiting = begun * waits;
   double depth = t->steps * t->depth * t->product->bytes, stored = t->m * t->n * t->result_bytes;

@@ -79,6 +79,7 @@ local function count_of(text, what)
 end
 
 local straight, persistent, compiled, spilling = 0, 0, 0, 0
+local tiles = {} -- kernels whose results leave by tiles of so many columns
 
 -- By NVRTC: whole accesses alone store results that a thread has side by side.
 local function compile(kernel, whole)
@@ -108,15 +109,21 @@ local function check(func, result)
       local path = sources:path(written .. ".cu")
       kernel:export(path)
       local text = files.read(path)
-      local from_registers = not script:find("_shared_dyn = T.sblock_alloc_buffer", 1, true)
+      local from_registers, by_tiles = script:find("msched.lane_stores", 1, true), script:match 'epilogue_tile": (%d+)'
       if from_registers then
         straight = straight + 1
         assert(text:find("ms_store_pairs_of_" .. (result:find "16" and 16 or 32), 1, true), "lanes store one by one")
       end
+      if by_tiles then
+        tiles[by_tiles] = (tiles[by_tiles] or 0) + 1
+        assert(text:find("ms_stmatrix_x4(", 1, true), "lanes store to the tile one by one")
+      end
       local notes = table.concat(kernel:notes(), "\n")
       local blocks = script:match '"software_pipeline_blocks": ([12])'
-      if blocks and not notes:find("that do one tile after the other", 1, true) then persistent = persistent + 1 end
-      compile(kernel, from_registers)
+      if blocks and not notes:find("that do one tile after the other", 1, true) then
+        persistent = persistent + 1
+      end
+      compile(kernel, from_registers or by_tiles)
     end
   end
   return written
@@ -132,8 +139,9 @@ for _, p in ipairs(PRODUCTS) do
   print(string.format("%s to %s, %d x %d x %d, %s: %d agree on the CPU, %s", p[1], p[2], p[3], p[4], p[5], p[6], agree,
                       sources.missing and "NVRTC skipped" or "compiled by NVRTC"))
 end
-print(string.format("%d of %d spill; %d store from registers, %d are persistent", spilling, compiled, straight,
-                    persistent))
+print(string.format("%d of %d spill; %d store from registers, %d by tiles of 32 columns, %d of 64, %d of 128; %d are "
+                    .. "persistent", spilling, compiled, straight, tiles["32"] or 0, tiles["64"] or 0,
+                    tiles["128"] or 0, persistent))
 assert(spilling * 20 <= compiled, "products spill")
-assert(straight > 0 and persistent > 0)
+assert(straight > 0 and persistent > 0 and next(tiles))
 print "epilogues: ok"

@@ -34,6 +34,7 @@ struct rows {
   struct tir *ir;
   uint8_t *pointers; /* calls touch the buffer */
   uint8_t *touched;  /* elements of it are touched */
+  int32_t *widths;   /* columns of a fragment of it, where calls of warp groups say */
   bool any, group;   /* elements are touched; of fragments of warp groups */
   tir_buffer lost;   /* one of which an access is not of this form; TIR_NONE: there is none */
 };
@@ -255,6 +256,24 @@ static tir_expr number_of_group(struct tir *ir, int64_t columns, tir_expr row, t
   return tir_simplify(ir, tir_add(ir, fragment, tir_add(ir, within, part)));
 }
 
+/* Of each buffer of accumulators of warp groups, how many columns calls say that its fragments have. */
+static void find_widths(struct rows *r, tir_stmt body) {
+  struct tir *ir = r->ir;
+  for (tir_stmt s = body; s; s = tir_next(ir, s, body)) {
+    bool names = lower_calls(ir, s, TIR_WGMMA_FILL) || lower_calls(ir, s, TIR_WGMMA_STORE) || lower_is_product(ir, s);
+    if (!names) continue;
+    const struct tir_expr_node *call = tir_at(ir, tir_as(ir, s, TIR_EVALUATE)->evaluate.value);
+    const tir_expr *args = tir_operands(ir, call->operands);
+    const struct tir_expr_node *data = tir_at(ir, args[0]);
+    if (data->kind == TIR_DATA && tir_is_int(ir, args[2])) r->widths[data->ref] = (int32_t)tir_at(ir, args[2])->imm;
+  }
+}
+
+static int64_t width_of(const struct rows *r, tir_buffer buffer) {
+  if (is_operand(r->ir, buffer)) return TIR_WGMMA_DEPTH;
+  return r->widths[buffer] ? r->widths[buffer] : columns_of(r->ir, buffer);
+}
+
 /* The element's number among those that the lane holds: fragments follow one another by rows. */
 static tir_expr number_of(struct nest *n, tir_buffer buffer, const struct place *p, tir_expr group, tir_expr part) {
   struct tir *ir = n->rows->ir;
@@ -293,8 +312,7 @@ static tir_expr of_lane(struct nest *n, struct access *a, tir_expr value) {
   }
   tir_expr args[4] = {tir_data(ir, a->buffer)}, element = number_of(n, a->buffer, &p, group, part);
   uint32_t count = 1;
-  if (n->rows->group)
-    args[count++] = number(ir, is_operand(ir, a->buffer) ? TIR_WGMMA_DEPTH : columns_of(ir, a->buffer));
+  if (n->rows->group) args[count++] = number(ir, width_of(n->rows, a->buffer));
   args[count++] = element;
   if (value) args[count++] = value;
   enum tir_device_call which = value            ? (n->rows->group ? TIR_WGMMA_PUT : TIR_MMA_PUT)
@@ -496,8 +514,12 @@ static void become_own(struct rows *r, tir_buffer buffer) {
 
 bool lower_rows(struct lowering *low) {
   struct tir *ir = low->ir;
-  struct rows r = {.ir = ir, .pointers = lower_pointers(ir, low->body), .touched = calloc(ir->buffers.count, 1)};
-  if (!r.touched) abort();
+  struct rows r = {.ir = ir,
+                   .pointers = lower_pointers(ir, low->body),
+                   .touched = calloc(ir->buffers.count, 1),
+                   .widths = calloc(ir->buffers.count, sizeof *r.widths)};
+  if (!r.touched || !r.widths) abort();
+  find_widths(&r, low->body);
   lower_visit(ir, low->body, see_access, &r);
   if (r.any && !r.lost) {
     for (tir_stmt s = low->body, next; s; s = next) {
@@ -514,6 +536,7 @@ bool lower_rows(struct lowering *low) {
       if (r.touched[b] && !r.pointers[b]) become_own(&r, b);
   }
   free(r.touched);
+  free(r.widths);
   free(r.pointers);
   return !r.lost || tir_refuse(ir, low->err, MS_LOWER_ROWS, TIR_NONE, "buffer `%s` is touched otherwise",
                                tir_buffer_name(ir, r.lost));

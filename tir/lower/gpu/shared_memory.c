@@ -130,6 +130,16 @@ static tir_symbol scope_of_view(struct tir *ir, tir_buffer buffer, const char *n
   return tir_symbol_of(ir, scope);
 }
 
+/* A view is the same in all iterations: loops that are unrolled cannot repeat its declaration. */
+static void leave_unrolled(struct tir *ir, tir_stmt declaration) {
+  tir_stmt outermost = TIR_NONE;
+  for (tir_stmt s = tir_stmt_at(ir, declaration)->parent; s; s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_UNROLLED) outermost = s;
+  if (!outermost) return;
+  tir_detach(ir, declaration);
+  tir_insert_before(ir, outermost, declaration);
+}
+
 static void make_views(struct tir *ir, tir_stmt kernel, const struct layout *l, uint64_t bytes) {
   tir_stmt inside;
   lower_threads_of(ir, kernel, &inside);
@@ -153,6 +163,7 @@ static void make_views(struct tir *ir, tir_stmt kernel, const struct layout *l, 
     tir_symbol own = scope_of_view(ir, l->at[i].buffer, name);
     tir_buffer_at(ir, l->at[i].buffer)->scope = own;
     tir_stmt_at(ir, l->at[i].alloc)->kind = TIR_DECLARE;
+    leave_unrolled(ir, l->at[i].alloc);
   }
 }
 
