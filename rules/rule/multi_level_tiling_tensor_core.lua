@@ -15,7 +15,7 @@
 -- at once; boxes: choices of whether one thread issues TMA bulk tensor copies, 1, or all threads copy, 0; producer:
 -- choices of whether that thread is of a producer warp group, 1, or of a consumer, 0; blocks: choices of how many
 -- persistent blocks there are, which copy the next tile while they store one, where shared memory suffices; 0: a block
--- a tile; clusters: choices of how many blocks, neighbours along m or n, are a cluster and multicast the tiles that they
+-- a tile; clusters: choices of how many blocks, neighbours along m or n, are a cluster and multicast tiles that they
 -- share; store_result: the intrinsic by which accumulators that are the function's result go straight to it from
 -- registers, in sketches of their own; others go through what follows them there, and also, in sketches of their own,
 -- by tiles of columns in shared memory; epilogue: choices of how many columns. Sums of few results may be divided among

@@ -111,7 +111,7 @@ static bool check_product(const struct lowering *low, tir_stmt s) {
   if (!known) return refuse(low, s, "there is no product of a warp group of these arguments");
   tir_expr a = args[A], a_stride = args[A + 1], b = args[B], b_stride = args[B + 1];
   if ((!lies.b_by_columns || lies.a_by_columns) && !tir_wgmma_takes_rows(input))
-    return refuse(low, s, "a warp group multiplies elements of 16 bits alone where a lies by columns, or b by rows");
+    return refuse(low, s, "a warp group multiplies elements of 16 bits alone where b lies by rows, or a by columns");
   if (of_registers(ir, s) && !tir_wgmma_takes_rows(input))
     return refuse(low, s, "a warp group multiplies elements of 16 bits alone that it has in registers");
   int64_t n = tir_at(ir, args[N])->imm, depth = tir_mma_depth(tir_type_bits(input));
