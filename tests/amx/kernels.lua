@@ -105,5 +105,20 @@ for n, case in ipairs(KERNELS) do
     kinds = kinds + 1
   end
 end
+-- A step of two by two accumulators loads four tiles for four products, and each thread configures the unit once in a
+-- parallel loop, however many pieces of it it claims.
+local function count_steps()
+  local func = named("dense", {256, 128, 192, dtype = "bfloat16", constant = false})
+  local threads, trace = 3, judge.candidates(func, 1, 1)[1]
+  local target = judge.target.text:gsub("%-num%-cores=%d+", "-num-cores=" .. threads)
+  local kernel, arrays = ms.build(ms.apply(func, trace):func(), {target = target}), ms.arrays_for(func, 1)
+  local counts = count(function() kernel:run(table.unpack(arrays)) end)
+  local products, text = 256 // 16 * (192 // 16) * (128 // 32), ms.apply(func, trace):script()
+  assert(counts.tdpbf16ps == products and counts.tileloadd + counts.tileloaddt1 == products, text)
+  assert(counts.tilezero == counts.tilestored and counts.tilestored == 256 // 16 * (192 // 16), text)
+  assert(counts.ldtilecfg == threads and counts.tilerelease == threads, counts.ldtilecfg .. " configurations\n" .. text)
+end
+if COUNTS and performed().ldtilecfg > 0 then count_steps() end
+
 print(string.format("%d kinds, %d kernels of AMX's tiles%s: ok", kinds, kernels,
                     skipped > 0 and ", but float16, of which this machine has none" or ""))

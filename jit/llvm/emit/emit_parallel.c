@@ -8,6 +8,11 @@
  *   start    reads the closure, claims pieces and calls body for each
  *   body     (begin, end, thread, status, noalias buffers…, variables…): the loop
  *
+ * A function that multiplies AMX's tiles configures the unit where it is entered, which takes a tenth of what the
+ * shortest pieces do: of such a loop body claims the pieces, and is called once by each thread:
+ *
+ *   body     (begin, extent, thread, status, noalias buffers…, variables…, threads, pieces claimed)
+ *
  * That buffers do not alias is promised again on body's parameters: a closure's fields cannot promise it. Views of one
  * memory make no such promise. */
 #include "emit.h"
@@ -58,6 +63,17 @@ static bool claims_pieces(const struct emit *e, tir_loop loop) {
   return e->target->cores > 1 && stored_elements(e->ir, loop) >= (double)FEW_ELEMENTS * e->target->cores;
 }
 
+static bool multiplies_tiles(const struct tir *ir, tir_loop loop) {
+  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop))
+    if (tir_is_tile_product(tir_instruction_of(ir, s))) return true;
+  return false;
+}
+
+/* Body claims them, and not what calls it. */
+static bool claims_inside(const struct emit *e, tir_loop loop) {
+  return claims_pieces(e, loop) && multiplies_tiles(e->ir, loop);
+}
+
 /* ---- Closures ---- */
 
 /* None where none is claimed. */
@@ -99,12 +115,13 @@ static LLVMValueRef library_function(struct emit *e, const char *name, LLVMTypeR
 static LLVMValueRef declare_body(struct emit *e, LLVMTypeRef closure, const struct tir_captures *c) {
   LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0), i64 = LLVMInt64TypeInContext(e->context);
   uint32_t fields = LLVMCountStructElementTypes(closure) - 1, count = fields + 1; /* but what is claimed */
-  LLVMTypeRef *types = malloc(count * sizeof *types), *all = malloc((fields + 1) * sizeof *all);
+  LLVMTypeRef *types = malloc((count + 2) * sizeof *types), *all = malloc((fields + 1) * sizeof *all);
   if (!types || !all) abort();
   LLVMGetStructElementTypes(closure, all);
-  types[0] = types[1] = types[2] = i64; /* begin, end, thread */
+  types[0] = types[1] = types[2] = i64; /* begin, end or extent, thread */
   types[3] = pointer;                   /* status */
   for (uint32_t i = FIXED; i < fields; i++) types[i + 1] = all[i];
+  if (claims_inside(e, c->loop)) types[count++] = i64, types[count++] = pointer; /* threads, what is claimed */
   LLVMTypeRef signature = LLVMFunctionType(LLVMVoidTypeInContext(e->context), types, count, false);
   char name[64];
   snprintf(name, sizeof name, "parallel.%u", e->bodies++);
@@ -119,15 +136,19 @@ static LLVMValueRef declare_body(struct emit *e, LLVMTypeRef closure, const stru
 
 /* ---- What a thread runs ---- */
 
-/* The values of `start` in all of its blocks. args: of body, the first two to be filled in. */
+/* The values of the function that claims pieces, in all of its blocks. */
 struct share {
   LLVMTypeRef closure;
-  LLVMValueRef start, body, from, begin, extent, thread, *args;
-  uint32_t count; /* of args */
+  LLVMValueRef function, body, from, counts, begin, extent, thread;
+  LLVMValueRef *args;              /* of body, the first two to be filled in */
+  uint32_t count;                  /* of args */
+  const struct tir_captures *loop; /* NULL: pieces are run by calls of body; else here */
 };
 
+static void run_loop(struct emit *e, const struct tir_captures *c, LLVMValueRef begin, LLVMValueRef end);
+
 static LLVMBasicBlockRef block_of(struct emit *e, const struct share *s, const char *name) {
-  return LLVMAppendBasicBlockInContext(e->context, s->start, name);
+  return LLVMAppendBasicBlockInContext(e->context, s->function, name);
 }
 
 /* begin + extent * r / runs: where run r begins, and that before it ends. */
@@ -140,11 +161,19 @@ static void call_body(struct emit *e, const struct share *s) {
   LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(s->body), s->body, s->args, s->count, "");
 }
 
+static void run_piece(struct emit *e, const struct share *s, LLVMValueRef begin, LLVMValueRef end) {
+  if (s->loop) {
+    run_loop(e, s->loop, begin, end);
+    return;
+  }
+  s->args[0] = begin, s->args[1] = end;
+  call_body(e, s);
+}
+
 /* How many pieces of a run are claimed. */
 static LLVMValueRef count_of(struct emit *e, const struct share *s, LLVMValueRef run) {
   LLVMValueRef at = LLVMBuildMul(e->builder, run, emit_int64(e, COUNT_STRIDE), "");
-  LLVMValueRef counts = field(e, s->closure, s->from, LLVMCountStructElementTypes(s->closure) - 1);
-  return LLVMBuildInBoundsGEP2(e->builder, LLVMInt64TypeInContext(e->context), counts, &at, 1, "");
+  return LLVMBuildInBoundsGEP2(e->builder, LLVMInt64TypeInContext(e->context), s->counts, &at, 1, "");
 }
 
 /* Where piece `number` of a run begins: the first is `half`, the others `piece`. */
@@ -160,40 +189,51 @@ static LLVMValueRef chosen(struct emit *e, LLVMIntPredicate which, LLVMValueRef 
   return LLVMBuildSelect(e->builder, LLVMBuildICmp(e->builder, which, a, b, ""), a, b, "");
 }
 
-/* Claims pieces of a run, and calls body for them, until none is left. Ends in a new block. */
-static void run_pieces(struct emit *e, const struct share *s, LLVMValueRef run) {
+/* What threads share out among them: so many runs, of which each asks so many for pieces; count: NULL, or where a run
+ * that one thread has alone, as one piece, is counted. */
+struct runs {
+  LLVMValueRef count, asked, alone, single;
+};
+
+/* Claims pieces of a run, and runs them, until none is left. Ends in a new block. */
+static void run_pieces(struct emit *e, const struct share *s, const struct runs *of, LLVMValueRef run) {
   LLVMBuilderRef w = e->builder;
-  LLVMValueRef one = emit_int64(e, 1), runs = emit_int64(e, e->target->cores);
+  LLVMValueRef one = emit_int64(e, 1), none_left = emit_int64(e, 0);
   LLVMBasicBlockRef claim = block_of(e, s, "claim"), inside = block_of(e, s, "piece"), none = block_of(e, s, "none");
-  LLVMValueRef begin = run_begin(e, s, run, runs), end = run_begin(e, s, LLVMBuildAdd(w, run, one, ""), runs);
+  LLVMValueRef begin = run_begin(e, s, run, of->count), end = run_begin(e, s, LLVMBuildAdd(w, run, one, ""), of->count);
   LLVMValueRef all = LLVMBuildSub(w, end, begin, ""), rest = LLVMBuildUDiv(w, all, emit_int64(e, 2), "");
-  LLVMValueRef half = LLVMBuildSub(w, all, rest, ""), count = count_of(e, s, run);
+  LLVMValueRef count = count_of(e, s, run);
+  if (of->alone) rest = LLVMBuildSelect(w, of->alone, none_left, rest, "");
+  if (of->alone) count = LLVMBuildSelect(w, of->alone, of->single, count, "");
+  LLVMValueRef half = LLVMBuildSub(w, all, rest, "");
   LLVMValueRef piece = chosen(e, LLVMIntUGT, LLVMBuildUDiv(w, rest, emit_int64(e, PIECES), ""), one);
   LLVMBuildBr(w, claim);
   LLVMPositionBuilderAtEnd(w, claim);
   LLVMValueRef number = LLVMBuildAtomicRMW(w, LLVMAtomicRMWBinOpAdd, count, one, LLVMAtomicOrderingMonotonic, false);
-  s->args[0] = piece_begin(e, number, begin, half, piece);
-  LLVMBuildCondBr(w, LLVMBuildICmp(w, LLVMIntSLT, s->args[0], end, ""), inside, none);
+  LLVMValueRef first = piece_begin(e, number, begin, half, piece);
+  LLVMBuildCondBr(w, LLVMBuildICmp(w, LLVMIntSLT, first, end, ""), inside, none);
   LLVMPositionBuilderAtEnd(w, inside);
-  s->args[1] = chosen(e, LLVMIntSLT, piece_begin(e, LLVMBuildAdd(w, number, one, ""), begin, half, piece), end);
-  call_body(e, s);
+  LLVMValueRef next = piece_begin(e, LLVMBuildAdd(w, number, one, ""), begin, half, piece);
+  run_piece(e, s, first, chosen(e, LLVMIntSLT, next, end));
   LLVMBuildBr(w, claim);
   LLVMPositionBuilderAtEnd(w, none);
 }
 
-/* Pieces of this thread's run, then of the next. */
-static void run_all_pieces(struct emit *e, const struct share *s) {
+static LLVMValueRef most_asked(struct emit *e) {
+  return emit_int64(e, e->target->cores < ASKED ? e->target->cores : ASKED);
+}
+
+/* Pieces of this thread's run, then of the next. Ends in a new block. */
+static void run_all_pieces(struct emit *e, const struct share *s, const struct runs *of) {
   LLVMBuilderRef w = e->builder;
-  LLVMValueRef runs = emit_int64(e, e->target->cores);
-  LLVMValueRef asked = emit_int64(e, e->target->cores < ASKED ? e->target->cores : ASKED);
   LLVMBasicBlockRef entry = LLVMGetInsertBlock(w), head = block_of(e, s, "runs");
   LLVMBasicBlockRef inside = block_of(e, s, "run"), leave = block_of(e, s, "leave");
   LLVMBuildBr(w, head);
   LLVMPositionBuilderAtEnd(w, head);
   LLVMValueRef i = LLVMBuildPhi(w, LLVMInt64TypeInContext(e->context), "i");
-  LLVMBuildCondBr(w, LLVMBuildICmp(w, LLVMIntULT, i, asked, ""), inside, leave);
+  LLVMBuildCondBr(w, LLVMBuildICmp(w, LLVMIntULT, i, of->asked, ""), inside, leave);
   LLVMPositionBuilderAtEnd(w, inside);
-  run_pieces(e, s, LLVMBuildURem(w, LLVMBuildAdd(w, s->thread, i, ""), runs, ""));
+  run_pieces(e, s, of, LLVMBuildURem(w, LLVMBuildAdd(w, s->thread, i, ""), of->count, ""));
   LLVMValueRef next = LLVMBuildAdd(w, i, emit_int64(e, 1), "");
   LLVMBasicBlockRef latch = LLVMGetInsertBlock(w);
   LLVMBuildBr(w, head);
@@ -222,7 +262,7 @@ static void read_closure(struct emit *e, struct share *s) {
   s->begin = LLVMBuildLoad2(w, i64, field(e, s->closure, s->from, BEGIN), "");
   s->extent = LLVMBuildLoad2(w, i64, field(e, s->closure, s->from, EXTENT), "");
   s->args[2] = s->thread;
-  for (uint32_t i = STATUS; i < s->count - 1; i++)
+  for (uint32_t i = STATUS; i < LLVMCountStructElementTypes(s->closure) - 1; i++)
     s->args[i + 1] = LLVMBuildLoad2(w, LLVMStructGetTypeAtIndex(s->closure, i), field(e, s->closure, s->from, i), "");
 }
 
@@ -232,51 +272,94 @@ static void claim_if_as_cores(struct emit *e, const struct share *s, LLVMValueRe
   LLVMValueRef as_cores = LLVMBuildICmp(e->builder, LLVMIntEQ, threads, emit_int64(e, e->target->cores), "");
   LLVMBuildCondBr(e->builder, as_cores, shared, own);
   LLVMPositionBuilderAtEnd(e->builder, shared);
-  run_all_pieces(e, s);
+  run_all_pieces(e, s, &(struct runs){.count = emit_int64(e, e->target->cores), .asked = most_asked(e)});
   LLVMBuildRetVoid(e->builder);
   LLVMPositionBuilderAtEnd(e->builder, own);
 }
 
-static LLVMValueRef write_start(struct emit *e, LLVMTypeRef closure, LLVMValueRef body) {
+/* All that a thread does, where body claims pieces. */
+static void call_claiming(struct emit *e, const struct share *s, LLVMValueRef threads) {
+  s->args[0] = s->begin, s->args[1] = s->extent;
+  s->args[s->count - 2] = threads, s->args[s->count - 1] = s->counts;
+  call_body(e, s);
+}
+
+static LLVMValueRef write_start(struct emit *e, LLVMTypeRef closure, LLVMValueRef body, bool inside) {
   LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0);
   LLVMTypeRef signature = LLVMFunctionType(LLVMVoidTypeInContext(e->context), &pointer, 1, false);
   LLVMValueRef start = LLVMAddFunction(e->module, "parallel.start", signature);
   LLVMSetLinkage(start, LLVMInternalLinkage);
   LLVMPositionBuilderAtEnd(e->builder, LLVMAppendBasicBlockInContext(e->context, start, "entry"));
-  struct share s = {.closure = closure, .start = start, .body = body, .from = LLVMGetParam(start, 0)};
-  s.count = LLVMCountStructElementTypes(closure);
+  struct share s = {.closure = closure, .function = start, .body = body, .from = LLVMGetParam(start, 0)};
+  s.count = LLVMCountParams(body);
   s.args = malloc(s.count * sizeof *s.args);
   if (!s.args) abort();
+  s.counts = field(e, closure, s.from, LLVMCountStructElementTypes(closure) - 1);
   s.thread = thread_number(e, "omp_get_thread_num");
   LLVMValueRef threads = thread_number(e, "omp_get_num_threads");
   read_closure(e, &s);
-  if (has_counts(closure)) claim_if_as_cores(e, &s, threads);
-  run_own(e, &s, threads);
+  if (inside) {
+    call_claiming(e, &s, threads);
+  } else {
+    if (has_counts(closure)) claim_if_as_cores(e, &s, threads);
+    run_own(e, &s, threads);
+  }
   LLVMBuildRetVoid(e->builder);
   free(s.args);
   return start;
 }
 
-/* The loop of one thread. */
-static void write_body(struct emit *e, LLVMValueRef body, const struct tir_captures *c) {
-  struct emit outer = emit_begin_body(e, body, c, FIRST);
-  LLVMBasicBlockRef head = LLVMAppendBasicBlockInContext(e->context, body, "head");
-  LLVMBasicBlockRef inside = LLVMAppendBasicBlockInContext(e->context, body, "inside");
-  e->leave = LLVMAppendBasicBlockInContext(e->context, body, "leave");
-  e->thread = LLVMGetParam(body, 2);
-  e->status = LLVMGetParam(body, 3);
+/* Iterations from begin to end. Ends in a new block. */
+static void run_loop(struct emit *e, const struct tir_captures *c, LLVMValueRef begin, LLVMValueRef end) {
   LLVMBuilderRef w = e->builder;
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(w);
+  LLVMBasicBlockRef head = LLVMAppendBasicBlockInContext(e->context, e->function, "head");
+  LLVMBasicBlockRef inside = LLVMAppendBasicBlockInContext(e->context, e->function, "inside");
+  LLVMBasicBlockRef behind = LLVMAppendBasicBlockInContext(e->context, e->function, "behind");
   LLVMBuildBr(w, head);
   LLVMPositionBuilderAtEnd(w, head);
   LLVMValueRef i = LLVMBuildPhi(w, LLVMInt64TypeInContext(e->context), "i");
-  LLVMBuildCondBr(w, LLVMBuildICmp(w, LLVMIntSLT, i, LLVMGetParam(body, 1), ""), inside, e->leave);
+  LLVMBuildCondBr(w, LLVMBuildICmp(w, LLVMIntSLT, i, end, ""), inside, behind);
   LLVMPositionBuilderAtEnd(w, inside);
   e->vars[tir_as(e->ir, c->loop, TIR_LOOP)->loop.var] = i;
   emit_list(e, tir_stmt_at(e->ir, c->loop)->first[TIR_BODY]);
   LLVMValueRef next = LLVMBuildNSWAdd(w, i, emit_int64(e, 1), "");
   LLVMBasicBlockRef latch = LLVMGetInsertBlock(w);
   LLVMBuildBr(w, head);
-  LLVMAddIncoming(i, (LLVMValueRef[]){LLVMGetParam(body, 0), next}, (LLVMBasicBlockRef[]){e->entry, latch}, 2);
+  LLVMAddIncoming(i, (LLVMValueRef[]){begin, next}, (LLVMBasicBlockRef[]){before, latch}, 2);
+  LLVMPositionBuilderAtEnd(w, behind);
+}
+
+/* Pieces as in `start`, with the loop inside; where there are other than so many threads, a run is one piece, of which
+ * its thread alone knows. */
+static void claim_inside(struct emit *e, LLVMValueRef body, const struct tir_captures *c) {
+  LLVMBuilderRef w = e->builder;
+  uint32_t last = LLVMCountParams(body) - 1;
+  LLVMTypeRef i64 = LLVMInt64TypeInContext(e->context);
+  struct share s = {.function = body,
+                    .loop = c,
+                    .counts = LLVMGetParam(body, last),
+                    .begin = LLVMGetParam(body, 0),
+                    .extent = LLVMGetParam(body, 1),
+                    .thread = LLVMGetParam(body, 2)};
+  struct runs runs = {.count = LLVMGetParam(body, last - 1), .single = emit_alloca(e, i64, 1, 8)};
+  LLVMBuildStore(w, emit_int64(e, 0), runs.single);
+  runs.alone = LLVMBuildICmp(w, LLVMIntNE, runs.count, emit_int64(e, e->target->cores), "");
+  runs.asked = LLVMBuildSelect(w, runs.alone, emit_int64(e, 1), most_asked(e), "");
+  run_all_pieces(e, &s, &runs);
+}
+
+/* The loop of one thread. */
+static void write_body(struct emit *e, LLVMValueRef body, const struct tir_captures *c) {
+  struct emit outer = emit_begin_body(e, body, c, FIRST);
+  e->leave = LLVMAppendBasicBlockInContext(e->context, body, "leave");
+  e->thread = LLVMGetParam(body, 2);
+  e->status = LLVMGetParam(body, 3);
+  if (claims_inside(e, c->loop))
+    claim_inside(e, body, c);
+  else
+    run_loop(e, c, LLVMGetParam(body, 0), LLVMGetParam(body, 1));
+  LLVMBuildBr(e->builder, e->leave);
   emit_end_body(e, &outer);
 }
 
@@ -287,7 +370,7 @@ static LLVMValueRef start_of(struct emit *e, LLVMTypeRef closure, const struct t
   LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
   LLVMValueRef body = declare_body(e, closure, c);
   write_body(e, body, c);
-  start = write_start(e, closure, body);
+  start = write_start(e, closure, body, claims_inside(e, c->loop));
   LLVMPositionBuilderAtEnd(e->builder, here);
   emit_share(e, c->number, start);
   return start;
