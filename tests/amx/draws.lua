@@ -3,6 +3,7 @@
 -- unscheduled function does. Where the machine has AMX, it is judged there; elsewhere msched-amx is the program.
 -- usage: msched-amx draws.lua COUNT|suites [SEED [CANDIDATES]]
 local ms = require "msched"
+local te = ms.te
 local folder = arg[0]:gsub("[^/]*$", "")
 local draws, judge = dofile(folder .. "../support/lua/short_draws.lua"), dofile(folder .. "judge.lua")
 local seed, each = tonumber(arg[2] or 1), tonumber(arg[3] or 3)
@@ -17,8 +18,50 @@ local function is_small(func)
   return work.floats + work.integers <= MOST
 end
 
+local pick = draws.pick
+
+-- A product of bytes or bfloat16 and what follows it: a bias, a residual, a rectifier, another type; as rows or images.
+local function with_followers()
+  local bytes, rows = math.random(2) == 1, pick {1, 7, 14, 16, 28, 33, 48, 64}
+  local type, sum, channels, columns = bytes and "int8" or "bfloat16", bytes and "int32" or "float32",
+    pick {16, 24, 64, 96}, pick {16, 20, 32, 48}
+  local image, X, W, Y = math.random(2) == 1, nil, nil, nil
+  if image then
+    X, W = te.placeholder({1, 4, rows, channels}, type, "X"), te.placeholder({3, 3, channels, columns}, type, "W")
+    Y = ms.ops.conv2d(X, W, {pad = 1, accumulate = sum})
+  else
+    X, W = te.placeholder({rows, channels}, type, "X"), te.placeholder({columns, channels}, type, "W")
+    Y = ms.ops.dense(X, W, {accumulate = sum})
+  end
+  local bias, R = te.placeholder({columns}, sum, "bias"), te.placeholder(Y.shape, sum, "R")
+  local residual, rectified, out = math.random(2) == 1, math.random(2) == 1, pick {sum, type}
+  local Z = te.compute(Y.shape, function(...)
+    local at = {...}
+    local v = Y[at] + bias[at[#at]]
+    if residual then v = v + R[at] end
+    if rectified then v = te.max(v, te.const(0, sum)) end
+    return te.cast(v, out)
+  end, "Z")
+  local params = {X, W, bias, R, Z}
+  if not residual then table.remove(params, 4) end
+  return te.func("followed", params, {weights = math.random(2) == 1 and {"W"} or nil})
+end
+
+local function attention()
+  return ms.ops.func("attention", {1, pick {1, 3}, pick {16, 32, 48, 64}, pick {32, 64, 96}, pick {32, 64, 96, 128},
+                                   dtype = "bfloat16", causal = pick {true, false}})
+end
+
+local function few_bits()
+  return ms.ops.func("dense_nbits", {pick {16, 20, 32, 50}, pick {16, 48, 64}, pick {64, 128, 192}, bits = pick {4, 8},
+                                     group = pick {16, 32, 64}, zero_points = pick {true, false}, dtype = "bfloat16",
+                                     products = "bfloat16", constant = pick {true, false}})
+end
+
 local function small_function()
-  local func = draws.draw {types = TYPES}
+  local kind = math.random(8)
+  local func = kind == 1 and attention() or kind == 2 and few_bits() or kind <= 4 and with_followers()
+    or draws.draw {types = TYPES}
   return is_small(func) and func or small_function()
 end
 
@@ -45,10 +88,14 @@ if arg[1] == "suites" then
 end
 for _ = 1, tonumber(arg[1]) or 0 do list[#list + 1] = small_function() end
 
+-- Attention's exponentials are rounded to bfloat16, as its result is: what differs by a unit of that is right.
+local ROUNDED = 0.04
+local function rounds(func) return func:name():find "^attention" end
+
 local functions, judged, wrong = 0, 0, {}
 for i, func in ipairs(list) do
   for n, trace in ipairs(judge.candidates(func, each, seed + i) or {}) do
-    local right, message = pcall(judge.check, func, trace)
+    local right, message = pcall(judge.check, func, trace, rounds(func) and {tolerance = ROUNDED} or nil)
     functions, judged = functions + (n == 1 and 1 or 0), judged + 1
     if not right then
       wrong[#wrong + 1] = func:name()

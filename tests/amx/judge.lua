@@ -36,4 +36,28 @@ function judge.check(func, trace, options)
   return kernel
 end
 
+-- ---- What is performed ---------------------------------------------------------------------------------------------
+
+local MNEMONICS = {"ldtilecfg", "sttilecfg", "tilerelease", "tilezero", "tileloadd", "tileloaddt1", "tilestored",
+                   "tdpbssd", "tdpbsud", "tdpbusd", "tdpbuud", "tdpbf16ps", "tdpfp16ps"}
+judge.counts = os.getenv "AMX_COUNTS" -- a file of them; nil: nothing is counted
+
+-- How often each instruction was performed so far, by name; nil: they are not counted.
+function judge.performed()
+  local file <close> = judge.counts and io.open(judge.counts, "rb")
+  if not file then return nil end
+  local text, counts = file:read "a", {}
+  for i, name in ipairs(MNEMONICS) do counts[name] = string.unpack("<I8", text, 8 * i - 7) end
+  return counts
+end
+
+-- Runs what is given; how often each instruction was performed meanwhile.
+function judge.count(run)
+  local before = judge.performed()
+  run()
+  local after = judge.performed()
+  for name, n in pairs(before or {}) do after[name] = after[name] - n end
+  return after
+end
+
 return judge

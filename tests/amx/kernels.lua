@@ -7,30 +7,6 @@ local judge = dofile(arg[0]:gsub("[^/]*$", "") .. "judge.lua")
 local te, ops = ms.te, ms.ops
 judge.needs_tiles()
 
--- ---- What is performed ---------------------------------------------------------------------------------------------
-
-local MNEMONICS = {"ldtilecfg", "sttilecfg", "tilerelease", "tilezero", "tileloadd", "tileloaddt1", "tilestored",
-                   "tdpbssd", "tdpbsud", "tdpbusd", "tdpbuud", "tdpbf16ps", "tdpfp16ps"}
-local COUNTS = os.getenv "AMX_COUNTS"
-
--- How often each was performed so far, by name; nil: they are not counted.
-local function performed()
-  local file <close> = COUNTS and io.open(COUNTS, "rb")
-  if not file then return nil end
-  local text, counts = file:read "a", {}
-  for i, name in ipairs(MNEMONICS) do counts[name] = string.unpack("<I8", text, 8 * i - 7) end
-  return counts
-end
-
--- Runs what is given; how often each instruction was performed meanwhile.
-local function count(run)
-  local before = performed()
-  run()
-  local after = performed()
-  for name, n in pairs(before or {}) do after[name] = after[name] - n end
-  return after
-end
-
 -- ---- Functions -----------------------------------------------------------------------------------------------------
 
 local function named(name, given) return ops.func(name, given) end
@@ -97,11 +73,11 @@ for n, case in ipairs(KERNELS) do
     assert(list and #list > 0, func:name() .. ": no candidate of tiles")
     local counts = {}
     for _, trace in ipairs(list) do
-      local done = count(function() judge.check(func, trace, {tolerance = 0.02}) end) or {}
+      local done = judge.count(function() judge.check(func, trace, {tolerance = 0.02}) end) or {}
       for name, times in pairs(done) do counts[name] = (counts[name] or 0) + times end
       kernels = kernels + 1
     end
-    assert(not COUNTS or next(counts) == nil or counts[product] > 0, func:name() .. ": no " .. product)
+    assert(not judge.counts or next(counts) == nil or counts[product] > 0, func:name() .. ": no " .. product)
     kinds = kinds + 1
   end
 end
@@ -112,13 +88,13 @@ local function count_steps()
   local threads, trace = 3, judge.candidates(func, 1, 1)[1]
   local target = judge.target.text:gsub("%-num%-cores=%d+", "-num-cores=" .. threads)
   local kernel, arrays = ms.build(ms.apply(func, trace):func(), {target = target}), ms.arrays_for(func, 1)
-  local counts = count(function() kernel:run(table.unpack(arrays)) end)
+  local counts = judge.count(function() kernel:run(table.unpack(arrays)) end)
   local products, text = 256 // 16 * (192 // 16) * (128 // 32), ms.apply(func, trace):script()
   assert(counts.tdpbf16ps == products and counts.tileloadd + counts.tileloaddt1 == products, text)
   assert(counts.tilezero == counts.tilestored and counts.tilestored == 256 // 16 * (192 // 16), text)
   assert(counts.ldtilecfg == threads and counts.tilerelease == threads, counts.ldtilecfg .. " configurations\n" .. text)
 end
-if COUNTS and performed().ldtilecfg > 0 then count_steps() end
+if judge.counts and judge.performed().ldtilecfg > 0 then count_steps() end
 
 print(string.format("%d kinds, %d kernels of AMX's tiles%s: ok", kinds, kernels,
                     skipped > 0 and ", but float16, of which this machine has none" or ""))
