@@ -162,7 +162,7 @@ static const struct c_template templates[] = {
      "  $V size = ms_fabs_$N(x), s = x * x;\n"
      "  $V $Hps:tanh;\n"
      "  $V near = p * s * x + x, far = 1.0f - 2.0f / (ms_exp_$N(size + size) + 1.0f);\n"
-     "  return ms_copysign_$N($S(size < 0.6667f, near, far), x);\n}",
+     "  return ms_copysign_$N($S(size < 0.7f, near, far), x);\n}",
      NULL},
     {"erf", "splat select exp fabs copysign",
      "$V ms_erf_$N($V x) {\n"
