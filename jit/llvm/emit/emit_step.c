@@ -189,6 +189,30 @@ static void note_strip(struct emit *e, tir_buffer buffer, tir_expr index, uint64
   s->strip[s->strips++] = (struct emit_fetched){buffer, index, apart, (int64_t)(bytes + LINE - 1) / LINE};
 }
 
+/* What a sum reads once, in the order in which it lies, comes from memory as fast as that gives it only where enough
+ * of it is under way: beside other arithmetic the hardware's own streams fall behind. So each line is fetched so many
+ * bytes before it is read: on one core of a Zen 5 weights of 4 bits came at 67 GB/s, without at 42, by a quarter of the
+ * distance at 53. Arrays of a few MiB, as small networks have, are slower so (2 MiB each: 0.91 of the speed). */
+static const int64_t STREAM_AHEAD = 16384;
+static const uint64_t LEAST_STREAM = 4 << 20;
+
+/* The loop around a statement that goes on, or TIR_NONE. */
+static tir_loop loop_around(const struct emit *e, tir_stmt s) {
+  do s = tir_stmt_at(e->ir, s)->parent;
+  while (s && (!tir_is(e->ir, s, TIR_LOOP) || tir_loop_extent(e->ir, s) == 1));
+  return s;
+}
+
+static bool is_read_once(const struct emit *e, tir_buffer buffer, tir_expr index) {
+  tir_loop loop = e->store ? loop_around(e, e->store) : TIR_NONE;
+  if (!loop || buffer == e->stored || tir_allocation_bytes(e->ir, buffer) < LEAST_STREAM) return false;
+  for (tir_loop l = loop; l; l = loop_around(e, l)) {
+    int64_t step;
+    if (!find_step(e, index, tir_stmt_at(e->ir, l)->loop.var, &step) || step <= 0) return false;
+  }
+  return tir_stmt_at(e->ir, loop)->loop_kind != TIR_PARALLEL && emit_is_sum(e, loop);
+}
+
 /* What is read row by row, several times each, comes from memory while its first reader waits for it, and the others
  * compute. So one of these fetches of the next row what it reads of this one. */
 static const int64_t LEAST_ROW = 2048, MOST_ROW = 1 << 18, MOST_STEP = 4096; /* bytes */
@@ -214,16 +238,22 @@ static int64_t next_row(const struct emit *e, tir_buffer buffer, tir_expr index)
   return 0;
 }
 
+static bool is_noted(const struct emit_steps *s, tir_buffer buffer, tir_expr index) {
+  for (uint32_t i = 0; i < s->rows; i++)
+    if (s->row[i].buffer == buffer && s->row[i].index == index) return true;
+  return false;
+}
+
 /* Whether such a load is of a row: then its part of the next one is noted. */
 static bool note_next_row(struct emit *e, tir_buffer buffer, tir_expr index, uint64_t bytes) {
   struct emit_steps *s = e->steps;
   int64_t step, size = (int64_t)emit_type_bytes(tir_buffer_at(e->ir, buffer)->type);
-  if (s->sums || s->rows == EMIT_MOST_FETCHED || tir_allocation_bytes(e->ir, buffer) < LEAST_ROWS) return false;
+  if (s->sums && !is_read_once(e, buffer, index)) return false;
+  if (s->rows == EMIT_MOST_FETCHED || tir_allocation_bytes(e->ir, buffer) < LEAST_ROWS) return false;
   if (!find_step(e, index, s->var, &step) || step * size < (int64_t)bytes || step * size > MOST_STEP) return false;
   int64_t apart = next_row(e, buffer, index);
   if (apart < LEAST_ROW || apart > MOST_ROW || apart < step * size * s->extent) return false;
-  for (uint32_t i = 0; i < s->rows; i++)
-    if (s->row[i].buffer == buffer && s->row[i].index == index) return true;
+  if (is_noted(s, buffer, index)) return true;
   s->row[s->rows++] = (struct emit_fetched){buffer, index, apart, (int64_t)(bytes + LINE - 1) / LINE};
   return true;
 }
@@ -276,30 +306,6 @@ void emit_fetch_ahead(struct emit *e) {
   fetch_rows(e, e->steps);
 }
 
-/* What a sum reads once, in the order in which it lies, comes from memory as fast as that gives it only where enough
- * of it is under way: beside other arithmetic the hardware's own streams fall behind. So each line is fetched so many
- * bytes before it is read: on one core of a Zen 5 weights of 4 bits came at 67 GB/s, without at 42, by a quarter of the
- * distance at 53. Arrays of a few MiB, as small networks have, are slower so (2 MiB each: 0.91 of the speed). */
-static const int64_t STREAM_AHEAD = 16384;
-static const uint64_t LEAST_STREAM = 4 << 20;
-
-/* The loop around a statement that goes on, or TIR_NONE. */
-static tir_loop loop_around(const struct emit *e, tir_stmt s) {
-  do s = tir_stmt_at(e->ir, s)->parent;
-  while (s && (!tir_is(e->ir, s, TIR_LOOP) || tir_loop_extent(e->ir, s) == 1));
-  return s;
-}
-
-static bool is_read_once(const struct emit *e, tir_buffer buffer, tir_expr index) {
-  tir_loop loop = e->store ? loop_around(e, e->store) : TIR_NONE;
-  if (!loop || buffer == e->stored || tir_allocation_bytes(e->ir, buffer) < LEAST_STREAM) return false;
-  for (tir_loop l = loop; l; l = loop_around(e, l)) {
-    int64_t step;
-    if (!find_step(e, index, tir_stmt_at(e->ir, l)->loop.var, &step) || step <= 0) return false;
-  }
-  return tir_stmt_at(e->ir, loop)->loop_kind != TIR_PARALLEL && emit_is_sum(e, loop);
-}
-
 /* Whether a line was fetched for another load of the same loop. */
 static bool is_fetched(struct emit *e, tir_buffer buffer, tir_expr index) {
   enum { COUNT = sizeof e->streamed / sizeof *e->streamed };
@@ -312,6 +318,7 @@ static bool is_fetched(struct emit *e, tir_buffer buffer, tir_expr index) {
 void emit_stream(struct emit *e, tir_buffer buffer, tir_expr index, LLVMValueRef at, uint64_t bytes) {
   tir_expr rest;
   int64_t first = emit_take_constant(e, index, &rest) * (int64_t)emit_type_bytes(tir_buffer_at(e->ir, buffer)->type);
+  if (e->steps && is_noted(e->steps, buffer, index)) return; /* with the next row */
   if (!is_read_once(e, buffer, index) || is_fetched(e, buffer, index)) return;
   int64_t begin = first & (LINE - 1) ? LINE - (first & (LINE - 1)) : 0; /* of the first line that begins here */
   for (int64_t line = begin; line < (int64_t)bytes; line += LINE) fetch_line(e, at, STREAM_AHEAD + line);

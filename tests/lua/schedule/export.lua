@@ -150,6 +150,22 @@ assert(next_rows(512, 1024, true) > 0 and next_rows(512, 1024, true, "znver5") >
 assert(next_rows(512, 1024, false) == 0, "read once")
 assert(next_rows(16, 1024, true) == 0, "a small array")
 
+-- A sum that reads rows again fetches the next one, too: of the schedule that the analytical model ranks first.
+local function sums(rows)
+  local X, k, q = te.placeholder({rows, 2048}, "float32", "X"), te.reduce_axis(2048, "k"), te.reduce_axis(2048, "q")
+  local M = te.compute({rows}, function(i) return te.max(X[{i, k}], k) end, "M")
+  local S = te.compute({rows}, function(i) return te.sum(te.exp(X[{i, q}] - M[{i}]), q) end, "S")
+  local target = "llvm -mcpu=znver4 -num-cores=1"
+  local sch = ms.auto_schedule(te.func("sums", {X, S}), {target = target})
+  ms.build(sch:func(), {target = target, load = false}):export(folder .. "/sums.s")
+  local text = read "sums.s"
+  local _, next_row = text:gsub("\tprefetcht0\t8[12]%d%d%(", "")
+  return next_row, select(2, text:gsub("\tprefetcht0\t", ""))
+end
+local next_row, all = sums(1024)
+assert(next_row > 0 and all > next_row, "the first sum streams")
+assert(sums(64) == 0, "a small array")
+
 -- What a sum reads once is fetched ahead, on Zen too; what it reads again is not, nor is what goes from one array to
 -- another.
 local function streams(rows, strips, sums)
