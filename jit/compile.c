@@ -49,7 +49,8 @@ static struct tir *lower_copy(const struct tir *ir, tir_func f, const struct jit
   lower.noted = keep_note;
   lower.data = &telling;
   lower.in_double = jit_keeps_order(ir, f);
-  lower.in_single = lower.device == TIR_CPU && !lower.in_double && !(options && options->no_fast_math);
+  lower.free_order = !lower.in_double && !(options && options->no_fast_math);
+  lower.in_single = lower.device == TIR_CPU && lower.free_order;
   if (options) {
     lower.finite = !options->no_fast_math;
     if (options->no_fast_math) lower.dots &= ~(1u << TIR_DOT_BFLOATS); /* they add in an order of their own */

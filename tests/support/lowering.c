@@ -179,7 +179,7 @@ struct options {
 static bool set_option(struct options *o, const char *line, ms_error *err) {
   static const char *const names[] = {"vector_bits",  "threads",   "stack_bytes",    "block_threads", "shared_bytes",
                                       "instructions", "run",       "compiled_nvrtc", "compiled",      "finite",
-                                      "exact",        "in_single", "source",         "fused"};
+                                      "exact",        "in_single", "source",         "fused",         "free_order"};
   char name[32];
   long long n;
   if (sscanf(line, "%31s = %lld", name, &n) != 2)
@@ -202,6 +202,7 @@ static bool set_option(struct options *o, const char *line, ms_error *err) {
   case 11: l->in_single = n; break;
   case 12: o->source = n; break;
   case 13: l->fused = n; break;
+  case 14: l->free_order = n; break;
   default: return ms_fail(err, MS_UNKNOWN_TARGET, "there is no option %s", name);
   }
   return true;

@@ -50,6 +50,8 @@ static const struct {
     {"offsets", CPU, "bytes of equal signs that are multiplied get an offset, taken away once for all rows",
      lower_offsets},
     {"lane_stores", GPU, "lanes that share rows store what they hold of them together", lower_lane_stores},
+    {"halves", CPU, "what a loop takes together of a local buffer's elements goes by halves, where its order is free",
+     lower_halves},
     {"strips", BOTH, "vectorized loops fill one register", lower_strips},
     {"gpu_vectorize", GPU, "vectorized loops are kept where they are one access of the machine's", lower_gpu_vectorize},
     {"promote", CPU, "tiles of a reduction are kept in registers", lower_promote},
