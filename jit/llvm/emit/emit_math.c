@@ -127,9 +127,9 @@ static LLVMValueRef without_powers(struct real r, LLVMValueRef x, LLVMValueRef k
   return multiply_add(r, k, constant(r, 2.12194440e-4), rest);
 }
 
-/* All sixteen 2^(i/16) times this are nearly floats, at most 0.19 units in the last place from one. Source of the idea:
- * Gal & Bachelis, ACM TOMS 17, 1991. */
-static const double PARTS = 1.00061776489;
+/* All sixteen 2^(i/16) times this are nearly floats: at most 0.28 units in the last place from one, and the first two,
+ * whose reciprocals sigmoid takes, 0.05. Source of the idea: Gal & Bachelis, ACM TOMS 17, 1991. */
+static const double PARTS = 1.00279641036;
 
 /* e^x = 2^k * e^r, |r| <= ln(2)/32, k in sixteenths: vscalefps takes the integer below k, a table the rest. Adding
  * 1.5 * 2^19 rounds to sixteenths, which then stand in the low bits. Where x is so large that the result is 0 or
