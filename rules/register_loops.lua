@@ -197,6 +197,49 @@ function register_loops.by_products(sch, block)
   return s, b
 end
 
+-- The spatial loop to take for columns where results are not contiguous along a vector's worth of them, as those of
+-- three channels are not: of the loops that one operand alone moves by, the longest. nil: none has a vector's worth.
+local function other_columns(sch, block, lanes)
+  local written, best = sch:writes(block)[1].buffer, nil
+  for _, l in ipairs(register_loops.by_kind(sch, block)) do
+    local still, moves = 0, 0
+    for i, r in ipairs(sch:reads(block)) do
+      local stride = r.buffer ~= written and sch:read_stride(block, i - 1, l) or nil
+      if stride == 0 then still = still + 1 elseif stride and stride > 0 then moves = moves + 1 end
+    end
+    if still == 1 and moves == 1 and sch:extent(l) >= lanes and (not best or sch:extent(l) > sch:extent(best)) then
+      best = l
+    end
+  end
+  return best
+end
+
+-- A schedule whose results lie along those columns, and are copied to where they belong behind it, and its block; nil:
+-- there are columns enough, or no others.
+function register_loops.turned(sch, block, lanes)
+  local spatial = register_loops.by_kind(sch, block)
+  local inner = spatial and register_loops.contiguous(sch, block, spatial)
+  if not inner or sch:extent(inner) >= lanes then return nil end
+  local columns, shape = other_columns(sch, block, lanes), sch:writes(block)[1].shape
+  local stride, step, names = columns and sch:write_stride(block, 0, columns), 1, {}
+  if not stride or stride < 1 then return nil end
+  for d = 1, #shape do names[d] = "i" .. d end
+  for d = #shape, 1, -1 do
+    local apart = stride // step -- phases of a transposed convolution are so many
+    if stride % step == 0 and apart > 0 and apart < shape[d] and shape[d] % apart == 0 then
+      local order, s = register_loops.others(names, d), sch:copy()
+      if apart > 1 then order[#order + 1] = string.format("%s %% %d", names[d], apart) end
+      order[#order + 1] = apart > 1 and string.format("%s // %d", names[d], apart) or names[d]
+      local b = s:handle(block)
+      s:cache_write(b, 0, "global")
+      local map = string.format("lambda %s: (%s)", table.concat(names, ", "), table.concat(order, ", "))
+      s:transform_layout(b, map, 0, 1)
+      return s, b
+    end
+    step = step * shape[d]
+  end
+end
+
 -- How many products the target adds to a sum of the block at once; 0: it has no such instruction. has: what it has, 1
 -- for uint8 by int8, 2 for bfloat16, 4 for int8, 8 for uint8, 16 for float16: tiles alone, which are tried.
 local BYTES <const>, BFLOATS <const>, HALVES <const> = 1 | 4 | 8, 2, 16

@@ -6,7 +6,8 @@
 -- k % 4); a constant is packed so ahead of all runs. Around that stands the tile of register_tile: rows x vectors of
 -- accumulators, in registers while the reduction runs. An operand that lies so already is read where it is; a shared
 -- one that is not contiguous is copied, too. Each group of a grouped convolution, and each phase of a transposed one,
--- is a product by itself.
+-- is a product by itself. Where results have fewer channels than a vector has lanes, vectors lie along another
+-- iteration, as columns of the image are, and results are copied to where they belong.
 -- Source: Intel, "Optimization Reference Manual", chapter "Intel AVX-512 - VNNI" of its guide to deep learning.
 local common, nest = msched.load "rules.common", msched.load "rules.register_loops"
 
@@ -138,6 +139,8 @@ return msched.rule {
     local width, results = tileable and nest.product_width(sch, block, context.target.dots) or 0, {sch}
     if width == 0 then return {sch} end
     local s, b = nest.by_products(sch, block)
+    local other, other_block = nest.turned(s, b, context.target.vector_bits // 32)
+    if other then s, b = other, other_block end
     for _, vectors in ipairs {1, 2, 3, 4} do
       results[#results + 1] = tiled(s, b, context, width, vectors, common.only_consumer(s, b) ~= nil)
     end

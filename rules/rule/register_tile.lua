@@ -7,9 +7,10 @@
 -- and its panel lies along it. Tiles need not divide the extents: the rest runs under a condition, which lowering moves
 -- out of the way (lower/partition.c). Packing is a choice of the space: it does not pay when small. Where the rows of
 -- the other operand lie whole ways of the first cache apart, both may be packed, that one for all panels of columns,
--- which then follow one another within a block of the reduction. Where the reduction
--- is in one piece, results begin tile by tile, in registers, or all that it reduces together before: that is drawn too,
--- and rewrite_reduction_block does it.
+-- which then follow one another within a block of the reduction. Where the reduction is in one piece, results begin
+-- tile by tile, in registers, or all that it reduces together before: that is drawn too, and rewrite_reduction_block
+-- does it. Where results are contiguous along fewer elements than a vector has, as those of three channels are, vectors
+-- lie along another iteration, and results are copied to where they belong.
 -- Source: Goto & van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 2008.
 local common, nest = msched.load "rules.common", msched.load "rules.register_loops"
 
@@ -72,10 +73,17 @@ local function transposed(sch, block, crossing)
   end)
 end
 
+-- The reads that vectors lie along; few: those that are copied for it, too.
+local function along_vectors(sch, block, inner, few)
+  local list = panels(sch, block, inner)
+  for _, crossing in ipairs(few and crossings(sch, block, inner) or {}) do list[#list + 1] = crossing.index end
+  return list
+end
+
 -- The spatial loop whose iterations share most of what is read along the vectors: of those the innermost that is long
 -- enough, or the longest.
-local function choose_rows(sch, block, spatial, inner)
-  local reads, best, most = panels(sch, block, inner), nil, -1
+local function choose_rows(sch, block, spatial, inner, few)
+  local reads, best, most = along_vectors(sch, block, inner, few), nil, -1
   for _, l in ipairs(spatial) do
     local shared, extent = 0, sch:extent(l)
     for _, index in ipairs(reads) do if sch:read_stride(block, index, l) == 0 then shared = shared + 1 end end
@@ -92,8 +100,8 @@ local FEW = 4 -- rows in all, too few to be in chunks
 -- The loops of rows: a long one alone; of several that share all that is read along the vectors, where the best is
 -- short, all, as one: tiles go on from one line of an image to the next. What writes the result out needs whole
 -- windows, and so no such tiles.
-local function loops_of_rows(sch, block, spatial, inner, one)
-  local rows, reads = choose_rows(sch, block, spatial, inner), panels(sch, block, inner)
+local function loops_of_rows(sch, block, spatial, inner, one, few)
+  local rows, reads = choose_rows(sch, block, spatial, inner, few), along_vectors(sch, block, inner, few)
   if not rows then return {} end
   if one then return {rows} end
   local function shares_all(l)
@@ -138,13 +146,13 @@ end
 
 -- What of the block's loops becomes what of the tile. skip: rows stay in one line, and the phases, the first loops, by
 -- themselves, so that lowering knows of each tile which of its steps add zeros. nil: nothing is left to vectorize.
-local function analyze(sch, block, phase_count, skip)
+local function analyze(sch, block, phase_count, skip, few)
   local spatial, reduce, loops = nest.by_kind(sch, block)
   local phases = table.move(spatial, 1, skip and phase_count or 0, 1, {})
   if skip then spatial = table.move(spatial, phase_count + 1, #spatial, 1, {}) end
   local inner = nest.contiguous(sch, block, spatial)
   if not inner then return nil end -- results are contiguous along a phase alone
-  local a = {outer = {}, phases = phases, rows = loops_of_rows(sch, block, spatial, inner, skip), most_rows = 1,
+  local a = {outer = {}, phases = phases, rows = loops_of_rows(sch, block, spatial, inner, skip, few), most_rows = 1,
              reduce = reduce, inner = inner}
   local is_row = {}
   for _, l in ipairs(a.rows) do is_row[l], a.most_rows = true, a.most_rows * sch:extent(l) end
@@ -207,17 +215,19 @@ local function pack_panels(sch, caches, under)
 end
 
 -- The block in tiles of so many vectors a row, with panels or without, with the other operand packed too or not, with
--- its padding skipped or as it is; nil: it has no such tiles.
-local function tiled(sch, block, context, parameters, vectors, pack, skip, both)
+-- its padding skipped or as it is; few: columns are those of nest.turned, and rows as many as there are. nil: it has no
+-- such tiles.
+local function tiled(sch, block, context, parameters, vectors, pack, skip, both, few)
   local s = sch:copy()
   local b = s:handle(block)
   if skip then for _, p in ipairs(paddings(s, b)) do s:compute_inline(p) end end
-  local a = analyze(s, b, split_phases(s, b), skip)
+  local a = analyze(s, b, split_phases(s, b), skip, few)
   if not a then return nil end
   local columns = columns_of(vectors * context.target.vector_bits // (8 * s:writes(b)[1].bytes), vectors,
                              s:extent(a.inner), parameters)
   -- their accumulators fill a third of the registers; where there are none, those that keep the units busy
-  local rows = nest.rows_for(context, vectors, a.most_rows, context.target.vector_registers / 3, nest.BUSY)
+  local rows, fitting = nest.rows_for(context, vectors, a.most_rows, context.target.vector_registers / 3, nest.BUSY)
+  if few and #rows == 0 then rows = {fitting[#fitting]} end
   local _, reads = panels(s, b, a.inner)
   local across = crossings(s, b, a.inner)
   if columns > s:extent(a.inner) or (#rows == 0 and #a.rows > 0) or (pack and #reads == 0) then return nil end
@@ -246,6 +256,12 @@ return msched.rule {
           results[#results + 1] = tiled(sch, block, context, self.parameters or {}, vectors, true, skip, true)
         end
       end
+    end
+    if #results > 1 then return results end
+    local s, b = nest.by_products(sch, block)
+    s, b = nest.turned(s, b, context.target.vector_bits // (8 * sch:writes(block)[1].bytes))
+    for _, vectors in ipairs(s and {1, 2, 3, 4} or {}) do
+      results[#results + 1] = tiled(s, b, context, self.parameters or {}, vectors, false, false, false, true)
     end
     return results
   end,

@@ -156,6 +156,36 @@ function tests.dot_tile()
   end
 end
 
+-- Results of fewer channels than a vector has elements: vectors lie along columns of the image, or rows of the other
+-- operand, and are copied to where results belong.
+function tests.few_columns()
+  local POSTPROCS = {"rewrite_layout", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block"}
+  local image = {1, 3, 17, 8, 3, 3, pad = 1}
+  local transposed = {1, 2, 17, 8, 3, 4, stride = 2, pad = 1}
+  for _, case in ipairs {{"conv2d", image}, {"conv2d_transpose", transposed}, {"dense", {20, 16, 5}},
+                         {"conv2d", {1, 3, 17, 16, 4, 3, pad = 1, groups = 2}}} do
+    for _, type in ipairs {"int8", "bfloat16", "float32"} do
+      local given = {dtype = type}
+      for key, value in pairs(case[2]) do given[key] = value end
+      local func, short = ms.ops.func(case[1], given), type ~= "float32"
+      local target, rule = short and DOTS or CPU, short and "dot_tile" or "register_tile"
+      local made = sketches(func, target, {rules = {rule}})
+      assert(#made > 1, func:name())
+      for i = 2, #made do
+        assert(made[i].trace:text():find("cache_write", 1, true) and names(made[i]):find "_global", tostring(made[i]))
+        assert(space.postprocess(made[i], parts_of(target, {postprocs = POSTPROCS})))
+        check(func, made[i])
+      end
+    end
+  end
+  for _, columns in ipairs {16, 17} do -- enough
+    for _, sch in ipairs(sketches(ms.ops.func("dense", {20, 16, columns}), CPU, {rules = {"register_tile"}})) do
+      assert(not sch.trace:text():find("cache_write", 1, true))
+    end
+  end
+  assert(#sketches(ms.ops.func("dense", {3, 16, 5}), CPU, {rules = {"register_tile"}}) == 1) -- nor others
+end
+
 -- Weights that sums are taken of too, as zero points need them, are packed for the product alone.
 function tests.weights_of_two_readers()
   local POSTPROCS = {"rewrite_layout", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block"}
