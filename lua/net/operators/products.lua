@@ -334,14 +334,6 @@ local function sums_of_windows(n, image, shape, attributes)
   return n:add("SumsOfWindows", {sums}, own, 1, "msched")
 end
 
--- Weights without zero points, of 16 bits: where each channel is alone, windows would have as many sums as results.
-local function less_zeros(n, weights, zeros, rank)
-  local each = {#zeros}
-  for d = 2, rank do each[d] = 1 end
-  local less = n:constant(ms.array(#zeros > 1 and each or {}, "int32", zeros))
-  return n:add("Cast", {n:add("Sub", {n:add("Cast", {weights}, {to = 6}), less})}, {to = 5})
-end
-
 -- Sums of products of bytes by constant weights: those of bytes alone, which CPUs add four at once, less what zero
 -- points add to them. names: x, zero, weights, weights_zero, and of floats scale, weights_scale, bias; those that are
 -- missing are "". op: MatMulInteger, ConvInteger. The name of what is given; nil: it is not of this form, or, but with
@@ -371,16 +363,20 @@ function common.sums_of_bytes(n, op, names, attributes)
     if common.count(shape) ~= 1 and common.text(shape) ~= common.text {channels} then return nil end
   end
   local weights, has_zeros = names.weights, false
-  if w.type == "uint8" then -- the same less 128, and so their zero points
-    local half = n:constant(ms.array({}, "int32", {128}))
-    weights = n:add("Cast", {n:add("Sub", {n:add("Cast", {weights}, {to = 6}), half})}, {to = 3})
-    for c, z in ipairs(zeros) do zeros[c] = z - 128 end
+  for c, z in ipairs(zeros) do
+    zeros[c] = w.type == "uint8" and z - 128 or z
+    has_zeros = has_zeros or zeros[c] ~= 0
   end
-  for _, z in ipairs(zeros) do has_zeros = has_zeros or z ~= 0 end
   if not zero and not has_zeros and w.type == "int8" and not floats and not names.always then
     return nil
   end
-  local image, summed, own, alone = names.x, {}, {}, not is_product and w.shape[2] == 1
+  -- of a channel by itself sums of windows are as many as sums of products
+  if has_zeros and not is_product and w.shape[2] == 1 then return nil end
+  if w.type == "uint8" then -- the same less 128, and so their zero points
+    local half = n:constant(ms.array({}, "int32", {128}))
+    weights = n:add("Cast", {n:add("Sub", {n:add("Cast", {weights}, {to = 6}), half})}, {to = 3})
+  end
+  local image, summed, own = names.x, {}, {}
   for key, value in pairs(attributes or {}) do own[key] = value end
   if not is_product and zero then
     image = padded(n, image, names.zero, own)
@@ -388,7 +384,6 @@ function common.sums_of_bytes(n, op, names, attributes)
     own.pads = nil
   end
   for d = 1, rank do if d ~= axis then summed[#summed + 1] = d - 1 end end
-  if has_zeros and alone then weights, has_zeros = less_zeros(n, weights, zeros, rank), false end
   local function total(name, axes, keepdims)
     return n:add("ReduceSum", {n:add("Cast", {name}, {to = 6}), n:constant(ms.array({#axes}, "int64", axes))},
                  {keepdims = keepdims, axes = axes})
