@@ -56,6 +56,8 @@ int tir_dot_lanes_width(const struct tir *ir, const struct tir_expr_node *call);
 /* How many products, of elements next to one another, are added to a sum at once where a store adds one such product: 4
  * of bytes, 2 of bfloat16; 0: none. */
 int tir_dot_width(const struct tir *ir, tir_stmt store);
+/* Bits of the part of a byte, widened, of which a store adds a product by a float32; 0: it adds no such. */
+int tir_part_bits(const struct tir *ir, tir_stmt store);
 
 /* An annotation of blocks, 0 or 1: what they write to parameters goes around the caches. Lowered, an attribute around a
  * store of a whole vector: its address is a multiple of so many bytes. Under a test, a call is_aligned(A.data, bytes),

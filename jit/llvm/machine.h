@@ -13,6 +13,9 @@ void jit_on_llvm_fault(void (*fault)(const char *reason));
 bool jit_target_is_x86(const struct jit_target *target);
 /* Whether it is x86 without instructions for dot products of bytes: they are made of products of 16 bits. */
 bool jit_dots_by_pairs(const struct jit_target *target);
+/* Floats of 32 bits in a register that one instruction picks from, a lane each by its lowest bits; 0: there is none, or
+ * it picks from fewer than 16. */
+int jit_table_lanes(const struct jit_target *target);
 LLVMTargetMachineRef jit_target_machine(const struct jit_target *target, ms_error *err);
 /* The CPU that LLVM is given: on x86 the least, since features are all given; scheduling follows "tune-cpu". */
 const char *jit_base_cpu(const struct jit_target *target);

@@ -332,6 +332,10 @@ void llvm_text(const struct jit_target *t, char *out, size_t size) {
   add_text(out, size, "vector-bits", bits);
 }
 
+int jit_table_lanes(const struct jit_target *t) {
+  return t->vector_bits >= 512 && x86_is_triple(t->triple) && x86_has(t->x86, X86_AVX512F) ? 16 : 0;
+}
+
 uint32_t llvm_numbers(const struct jit_target *t, struct jit_number out[JIT_MOST_NUMBERS]) {
   const struct jit_number all[] = {
       {"cores", t->cores},
@@ -341,6 +345,7 @@ uint32_t llvm_numbers(const struct jit_target *t, struct jit_number out[JIT_MOST
       {"l2_bytes", t->l2_bytes},
       {"l3_bytes", t->l3_bytes},
       {"dots", t->dots},
+      {"table", jit_table_lanes(t)},
       {"tiles", (t->tile_bytes ? 1 : 0) | (t->tile_bfloats ? 2 : 0) | (t->tile_halves ? 16 : 0)},
       {"tile_accumulators", t->tile_accumulators}};
   memcpy(out, all, sizeof all);

@@ -68,7 +68,7 @@ end
 -- The loops of the groups' block below those that it has in common with the block: what it reduces in front of its rows
 -- and columns, neighbours that are added at once last.
 local UNROLLED = 8 -- iterations of a loop over parts of an element, at most
-local function order_groups(sch, groups, shared, width)
+local function order_groups(sch, groups, shared, width, unrolled)
   local kinds, loops, reduce, spatial, columns = sch:loop_iter_kinds(groups), {sch:get_loops(groups)}, {}, {}, nil
   for i = shared + 1, #loops do
     if kinds[i] == "reduce" then reduce[#reduce + 1] = loops[i]
@@ -85,6 +85,7 @@ local function order_groups(sch, groups, shared, width)
   sch:reorder(order)
   for i = 2, #reduce do if sch:extent(reduce[i]) <= UNROLLED then sch:unroll(reduce[i]) end end
   for _, l in ipairs(spatial) do sch:unroll(l) end
+  if neighbours and unrolled then sch:unroll(neighbours) end
   sch:vectorize(columns)
   return reduce[1]
 end
@@ -114,6 +115,27 @@ local function split_rows(sch, a, rows)
   return nil, sch:split(all, {msched.rest, common.sample_equal(sch, rows)})
 end
 
+-- Neighbours of constant bytes that lie in a lane, whose parts the target's instructions make floats one after another;
+-- 0: it has none for them.
+local WORD, PART_BITS = 4, 4
+local function word_width(s, groups, target)
+  local bits, constants, _, reduce = s:part_bits(groups), common.constants(s), nest.by_kind(s, groups)
+  if s:extent(reduce[1]) % WORD ~= 0 then return 0 end
+  for _, r in ipairs(s:reads(groups)) do
+    if r.type == "uint8" and not constants[r.buffer] then return 0 end
+  end
+  return bits > 0 and bits <= PART_BITS and (target.table or 0) >= 2 ^ PART_BITS and WORD or 0
+end
+
+-- Sums of floats, where fewer than hide the latency of a multiply-add, in two each, one for each part of a byte: the
+-- block of these; nil: they are enough.
+local function halved(s, groups, sums)
+  local spatial, reduce = nest.by_kind(s, groups)
+  local last = reduce[#reduce]
+  local few = sums < nest.BUSY and #reduce == 2 and s:extent(last) == 2 and s:writes(groups)[1].type == "float32"
+  return few and s:can_rfactor(last, #spatial - 1) and s:rfactor(last, #spatial - 1) or nil
+end
+
 -- The block in tiles of so many vectors a row, shared out among threads by tiles of columns or by chunks of rows,
 -- whichever are more: as one loop, its quotients would hide in which order constants are read. nil: there are no such.
 local function tiled(sch, block, context, vectors)
@@ -123,7 +145,9 @@ local function tiled(sch, block, context, vectors)
   local columns = vectors * context.target.vector_bits // (8 * s:writes(b)[1].bytes)
   local _, rows = nest.rows_for(context, vectors * a.sums, a.count, 1)
   if columns > s:extent(a.inner) or #rows == 0 then return nil end
-  local width = nest.product_width(s, a.groups, context.target.dots)
+  local width, words = nest.product_width(s, a.groups, context.target.dots), 0
+  if width == 0 then words = word_width(s, a.groups, context.target) end
+  local halves = rows[#rows] == 1 and words > 0 and halved(s, a.groups, vectors * a.sums)
   local columns_outer, columns_inner = s:split(a.inner, {msched.rest, columns})
   local chunk, rows_outer, rows_inner = split_rows(s, a, rows)
   local shared, first = columns_outer, chunk or false
@@ -134,15 +158,20 @@ local function tiled(sch, block, context, vectors)
   end
   s:reorder(order)
   if not s:can_compute_at(a.groups, a.over) then return nil end
-  vectorize_producers(s, a.groups)
-  s:compute_at(a.groups, a.over, {preserve_unit_loops = true})
-  local first = order_groups(s, a.groups, s:shared_loops(a.groups, b), width)
-  if not first then return nil end
+  vectorize_producers(s, halves or a.groups)
+  local blocks, firsts = {a.groups, halves or nil}, {}
+  for i, each in ipairs(blocks) do
+    s:compute_at(each, a.over, {preserve_unit_loops = true})
+    local last = i == #blocks
+    firsts[i] = order_groups(s, each, s:shared_loops(each, b), last and math.max(width, words) or 0, words > 0)
+    if not firsts[i] then return nil end
+  end
   if rows_inner then s:unroll(rows_inner) end
   s:vectorize(columns_inner)
   s:parallel(shared)
   s:annotate(b, "msched.init_before_tiles", 1)
-  for _, each in ipairs {b, a.groups, s:decompose_reduction(a.groups, first)} do note(s, each) end
+  for i = 1, #blocks do blocks[#blocks + 1] = s:decompose_reduction(blocks[i], firsts[i]) end
+  for _, each in ipairs {b, table.unpack(blocks)} do note(s, each) end
   return s
 end
 

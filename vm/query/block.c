@@ -43,6 +43,13 @@ bool vm_ask_dot_width(struct vm_ask *q) {
   return true;
 }
 
+bool vm_ask_part_bits(struct vm_ask *q) {
+  tir_stmt body = tir_stmt_at(q->ir, q->args[0].statement)->first[TIR_BODY];
+  bool alone = body && !tir_stmt_at(q->ir, body)->next;
+  q->answer = vm_int(alone ? tir_part_bits(q->ir, body) : 0);
+  return true;
+}
+
 bool vm_ask_copy_tile(struct vm_ask *q) {
   struct tir_copy_tile tile = tir_copy_tile_of(q->ir, q->args[0].statement);
   struct vm_value items[] = {vm_int(tile.rows), vm_int(tile.columns)};

@@ -114,6 +114,8 @@ LLVMValueRef emit_address(struct emit *e, tir_expr load);             /* of the 
 LLVMValueRef emit_address_argument(struct emit *e, tir_expr address); /* address_of(…) */
 LLVMValueRef emit_stride_between(struct emit *e, LLVMValueRef first, LLVMValueRef next); /* of rows, in bytes */
 LLVMValueRef emit_load(struct emit *e, tir_expr load);
+/* Of bytes four apart, which are the number'th of words that lie in their buffer: the words. */
+LLVMValueRef emit_load_words(struct emit *e, tir_expr load, int number);
 void emit_store(struct emit *e, tir_stmt store);
 void emit_fence(
     struct emit *e); /* at the end of a function: its nontemporal stores, if any, come before what follows */
@@ -138,6 +140,9 @@ void emit_advance(struct emit *e, struct emit_steps *s);
 LLVMValueRef emit_call(struct emit *e, tir_expr call);
 /* emit_dot.c */
 LLVMValueRef emit_dot(struct emit *e, const struct tir_expr_node *call); /* dot_lanes */
+/* emit_parts.c */
+/* A cast, of a part of bytes in vectors to floats; NULL: it is none that the target has an instruction for. */
+LLVMValueRef emit_part(struct emit *e, const struct tir_expr_node *cast);
 /* emit_stmt.c */
 void emit_list(struct emit *e, tir_stmt first);
 /* emit_instruction.c */

@@ -16,11 +16,21 @@ static bool is_update(const struct emit *e, const struct tir_expr_node *n) {
   return tir_uses_buffer(e->ir, n->a, e->stored) || tir_uses_buffer(e->ir, n->b, e->stored);
 }
 
+/* A vector of a buffer that registers hold, as accumulators that were apart until here: LLVM would join the sums, and
+ * each step would wait for the one before. */
+static bool is_accumulator(const struct emit *e, tir_expr x) {
+  const struct tir_expr_node *n = tir_at(e->ir, x);
+  if (n->kind != TIR_LOAD || n->ref == e->stored || tir_type_lanes(n->type) < 2) return false;
+  uint64_t bytes = (uint64_t)e->target->vector_registers * (uint64_t)e->target->vector_bits / 8;
+  return tir_allocation_bytes(e->ir, n->ref) <= bytes;
+}
+
 /* Products are fused with sums. Only sums are reordered, and may lose the sign of a zero: of other arithmetic LLVM
  * would leave out what infinities, NaN and -0 are kept by, as (x + y) - x and x + 0 do. */
 static LLVMValueRef with_fast_math(const struct emit *e, const struct tir_expr_node *n, LLVMValueRef value) {
   unsigned flags = LLVMFastMathAllowContract;
-  if (is_update(e, n)) flags |= LLVMFastMathAllowReassoc | LLVMFastMathNoSignedZeros;
+  bool joins = n->kind == TIR_ADD && (is_accumulator(e, n->a) || is_accumulator(e, n->b));
+  if (is_update(e, n)) flags |= (joins ? 0 : LLVMFastMathAllowReassoc) | LLVMFastMathNoSignedZeros;
   if (n->kind == TIR_MIN || n->kind == TIR_MAX) flags |= LLVMFastMathNoSignedZeros;
   if (LLVMIsAInstruction(value) && LLVMCanValueUseFastMathFlags(value)) LLVMSetFastMathFlags(value, flags);
   return value;
@@ -280,6 +290,8 @@ static bool is_widened(const struct emit *e, tir_expr x) {
 static LLVMValueRef cast(struct emit *e, const struct tir_expr_node *n) {
   assert(n->kind == TIR_CAST);
   const struct tir_expr_node *of = tir_at(e->ir, n->a);
+  LLVMValueRef part = emit_part(e, n);
+  if (part) return part;
   bool step = tir_type_is_short(n->type) && of->kind >= TIR_ADD && of->kind <= TIR_MAX &&
               (is_widened(e, of->a) || is_widened(e, of->b));
   return emit_cast(e, step ? binary(e, of, false) : emit_expr(e, n->a), of->type, n->type);

@@ -241,6 +241,20 @@ LLVMValueRef emit_load(struct emit *e, tir_expr load) {
   return from_memory(e, LLVMBuildLoad2(e->builder, stored_type(e, type), l.cell, ""), type);
 }
 
+LLVMValueRef emit_load_words(struct emit *e, tir_expr load, int number) {
+  const struct tir_expr_node *n = tir_at(e->ir, load);
+  tir_expr first = tir_at(e->ir, tir_operands(e->ir, n->operands)[0])->a;
+  tir_type words = TIR_TYPE(TIR_INT, 32, tir_type_lanes(n->type));
+  LLVMValueRef back = emit_int64(e, -number), at = element_at(e, n->ref, first);
+  assert(tir_type_bits(n->type) == 8 && number >= 0 && number < 4);
+  at = LLVMBuildGEP2(e->builder, LLVMInt8TypeInContext(e->context), at, &back, 1, "");
+  if (!number) emit_note_load(e, n->ref, first, emit_type_bytes(words));
+  if (!number) emit_stream(e, n->ref, first, at, emit_type_bytes(words));
+  LLVMValueRef value = LLVMBuildLoad2(e->builder, emit_type(e, words), at, "");
+  LLVMSetAlignment(value, 1);
+  return value;
+}
+
 void emit_store(struct emit *e, tir_stmt store) {
   assert(tir_is(e->ir, store, TIR_STORE));
   struct tir_stmt_node s = *tir_stmt_at(e->ir, store);

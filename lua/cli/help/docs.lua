@@ -81,7 +81,7 @@ ms.load_trace(path: string): msched.trace | The trace of a file, in any of its f
 ms.apply(func: msched.function, trace: msched.trace, options?: {seed?: integer, candidate?: integer, repair?: boolean, resample?: boolean}): msched.schedule | The function scheduled by a trace; repair: a decision that does not fit becomes the nearest that does; resample: all are sampled again.
 ms.build(func: msched.function, options?: {target?: string, fast_math?: boolean, stack_bytes?: integer, reference?: msched.function, load?: boolean}): msched.kernel | A kernel; allocations larger than stack_bytes, 16 KiB, lie in the workspace; reference: the unscheduled function, which check compares with; load = false: machine code is loaded, and on a GPU made by NVRTC, only when it is first called.
 ms.interpret(func: msched.function, ...: msched.array|number) | Runs a function on the reference interpreter.
-ms.target(text?: string, options?: {runs?: boolean}): msched.target | What a target is: text, kind, cpu; reference, the target whose code says what its kernels are to compute; of a CPU cores, vector_bits, vector_registers, l1_bytes, l2_bytes, l3_bytes, dots (vectors add dot products, 1: of uint8 by int8, 2: of bfloat16, 4: of int8, 8: of uint8; added up), tiles (1: AMX, or SME, multiplies tiles of bytes, 2: of bfloat16, 16: of float16; added up), tile_accumulators (tiles that registers hold beside operands); of a GPU arch, max_threads, shared_bytes, registers, warp, max_vthread, vector_bytes, those of one block. With runs, it raises where this machine does not run kernels for it.
+ms.target(text?: string, options?: {runs?: boolean}): msched.target | What a target is: text, kind, cpu; reference, the target whose code says what its kernels are to compute; of a CPU cores, vector_bits, vector_registers, l1_bytes, l2_bytes, l3_bytes, dots (vectors add dot products, 1: of uint8 by int8, 2: of bfloat16, 4: of int8, 8: of uint8; added up), table (floats in a register that an instruction picks from, a lane each; 0: none does), tiles (1: AMX, or SME, multiplies tiles of bytes, 2: of bfloat16, 16: of float16; added up), tile_accumulators (tiles that registers hold beside operands); of a GPU arch, max_threads, shared_bytes, registers, warp, max_vthread, vector_bytes, those of one block. With runs, it raises where this machine does not run kernels for it.
 ms.cpu_features(target?: string): table[] | What code for a target may use of x86, or all that is known, but AMX, a list of {name, leaf, subleaf, word, bit, kept}: where CPUID says that it is there, the register by number, and the states in XCR0 whose registers the system keeps. Of other CPUs it is empty.
 ms.see_device(name: string) | From here on this process, and those that it starts, have one GPU alone, named as CUDA_VISIBLE_DEVICES names it: its number. CUDA reads that once: call it before anything asks for devices.
 ms.device_clocks(number: integer): table?, string? | A GPU's clocks as NVML reads them now, in hertz: {clock, memory_clock, slowed}, the last where heat or power holds it down; nil and what is missing.
@@ -652,6 +652,7 @@ local OTHERS = [[
 ---@field l2_bytes? integer
 ---@field l3_bytes? integer
 ---@field dots? integer
+---@field table? integer
 ---@field tiles? integer
 ---@field tile_accumulators? integer
 ---@field arch? integer

@@ -10,7 +10,8 @@
  * int8, of two int8 the one that is the same in all lanes goes on as x + 128, of two uint8 the other as y - 128, by its
  * highest bit; for that of two int8, an uint8 goes on as x - 128. What that adds, 128 times the other's sum, is taken
  * away again; what has an offset already (offsets.c) goes on so. An operand may be a part of an uint8, (B[j, p] >> s) &
- * m: integers of few bits.
+ * m: integers of few bits. Products by such a part as a float are joined so, too, one after another as they were: the
+ * neighbours of a lane are a word then, of which the target may take part after part (jit/llvm/emit/emit_parts.c).
  * Requires: (loops) no blocks; (lanes) buffers of one dimension, no vectorized loops. Keeps: sums of integers, which
  * wrap around, bit for bit; those of floats but for their order and, in the instruction, for denormal numbers, which
  * are 0. */
@@ -108,27 +109,52 @@ static int dot_width(const struct tir *ir, tir_expr sum, tir_expr product) {
   return x && y ? width_of(x->type, y->type, to) : 0;
 }
 
-int tir_dot_width(const struct tir *ir, tir_stmt store) {
+/* What a store adds to its element; TIR_NONE: it does something else. */
+static tir_expr product_added(const struct tir *ir, tir_stmt store) {
   struct tir_stmt_node n = *tir_stmt_at(ir, store);
-  if (n.kind != TIR_STORE || n.store.predicate) return 0;
+  if (n.kind != TIR_STORE || n.store.predicate) return TIR_NONE;
   const struct tir_expr_node *value = tir_at(ir, n.store.value);
-  if (value->kind != TIR_ADD) return 0;
+  if (value->kind != TIR_ADD) return TIR_NONE;
   for (int side = 0; side < 2; side++) {
-    tir_expr self = side ? value->b : value->a, product = side ? value->a : value->b;
-    const struct tir_expr_node *load = tir_at(ir, self);
+    const struct tir_expr_node *load = tir_at(ir, side ? value->b : value->a);
     uint32_t rank = tir_buffer_at(ir, n.store.buffer)->rank;
     bool same = load->kind == TIR_LOAD && load->ref == n.store.buffer && load->count == rank;
     for (uint32_t d = 0; d < rank && same; d++)
       same = ir->operands.at[load->operands + d] == ir->operands.at[n.store.indices + d];
-    if (same) return dot_width(ir, self, product);
+    if (same) return side ? value->a : value->b;
   }
-  return 0;
+  return TIR_NONE;
 }
 
-/* The sum of what is added in each iteration of a loop. */
-static tir_expr join_products(struct tir *ir, tir_expr product, tir_var var, int64_t count) {
+int tir_dot_width(const struct tir *ir, tir_stmt store) {
+  tir_expr product = product_added(ir, store);
+  return product ? dot_width(ir, tir_stmt_at(ir, store)->store.value, product) : 0;
+}
+
+/* Bits of the part of a byte that an expression makes a float32: (i32(byte) >> s) & mask; 0: it does none. */
+static int bits_of_part(const struct tir *ir, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if (n->kind != TIR_CAST || n->type != TIR_T_F32 || !is_call(ir, tir_at(ir, n->a), "bitwise_and")) return 0;
+  const tir_expr *args = tir_operands(ir, tir_at(ir, n->a)->operands);
+  const struct tir_expr_node *mask = tir_at(ir, args[1]), *of = tir_at(ir, args[0]);
+  if (mask->kind != TIR_INT_IMM || mask->imm < 1 || mask->imm > UINT8_MAX) return 0;
+  if (is_call(ir, of, "shift_right")) of = tir_at(ir, tir_operands(ir, of->operands)[0]);
+  bool byte = of->kind == TIR_CAST && of->type == TIR_T_I32 && tir_at(ir, of->a)->kind == TIR_LOAD &&
+              tir_at(ir, of->a)->type == TIR_TYPE(TIR_UINT, 8, 1);
+  return byte ? 32 - __builtin_clz((unsigned)mask->imm) : 0;
+}
+
+int tir_part_bits(const struct tir *ir, tir_stmt store) {
+  tir_expr e = product_added(ir, store);
+  const struct tir_expr_node *product = e ? tir_at(ir, e) : NULL;
+  if (!product || product->kind != TIR_MUL || product->type != TIR_T_F32) return 0;
+  int a = bits_of_part(ir, product->a), b = bits_of_part(ir, product->b);
+  return a > b ? a : b;
+}
+
+/* The sum of what is added in each iteration of a loop, to what was there before, if any. */
+static tir_expr join_products(struct tir *ir, tir_expr sum, tir_expr product, tir_var var, int64_t count) {
   assert(count > 0 && tir_uses_var(ir, product, var));
-  tir_expr sum = TIR_NONE;
   for (int64_t i = 0; i < count; i++) {
     tir_subst_var(ir, var, tir_int(ir, ir->vars.at[var].type, i));
     tir_expr one = tir_subst_value(ir, product);
@@ -166,7 +192,11 @@ static tir_stmt adds_neighbours(const struct lowering *low, tir_stmt loop) {
   tir_stmt store = store_below(ir, loop);
   int width = store ? tir_dot_width(ir, store) : 0;
   int64_t extent = tir_loop_extent(ir, loop);
-  bool adds = is_offered(low, width) && extent > 1 && extent <= width && !lower_indices_use(ir, store, n.loop.var);
+  if (store && !width && tir_part_bits(ir, store))
+    width = MOST_WIDTH; /* each in its order, from a word of bytes */
+  else if (!is_offered(low, width))
+    return TIR_NONE;
+  bool adds = extent > 1 && extent <= width && !lower_indices_use(ir, store, n.loop.var);
   return adds ? store : TIR_NONE;
 }
 
@@ -174,14 +204,15 @@ bool lower_dot_loops(struct lowering *low) {
   struct tir *ir = low->ir;
   for (tir_stmt s = low->body, next; s; s = next) {
     next = tir_next(ir, s, low->body);
-    tir_stmt store = tir_is(ir, s, TIR_LOOP) && low->options && low->options->dots ? adds_neighbours(low, s) : TIR_NONE;
+    tir_stmt store = tir_is(ir, s, TIR_LOOP) ? adds_neighbours(low, s) : TIR_NONE;
     if (!store) continue;
     struct tir_stmt_node loop = *tir_stmt_at(ir, s);
     struct tir_expr_node value = *tir_at(ir, tir_stmt_at(ir, store)->store.value);
-    bool first = tir_at(ir, value.a)->kind == TIR_MUL;
-    tir_expr joined = join_products(ir, first ? value.a : value.b, loop.loop.var, tir_loop_extent(ir, s));
-    joined = tir_binary(ir, TIR_ADD, first ? value.b : value.a, joined);
-    tir_as(ir, store, TIR_STORE)->store.value = joined;
+    bool first = tir_at(ir, value.a)->kind == TIR_MUL,
+         in_order = tir_type_is_float(value.type) && !tir_dot_width(ir, store);
+    tir_expr self = first ? value.b : value.a, product = first ? value.a : value.b;
+    tir_expr joined = join_products(ir, in_order ? self : TIR_NONE, product, loop.loop.var, tir_loop_extent(ir, s));
+    tir_as(ir, store, TIR_STORE)->store.value = in_order ? joined : tir_binary(ir, TIR_ADD, self, joined);
     tir_kill_alone(ir, s);
     next = tir_next(ir, store, low->body);
   }
