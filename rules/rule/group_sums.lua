@@ -116,7 +116,7 @@ local function split_rows(sch, a, rows)
 end
 
 -- Neighbours of constant bytes that lie in a lane, whose parts the target's instructions make floats one after another;
--- 0: it has none for them.
+-- 0: it has none for them. Of several rows the multiply-adds take more time than that.
 local WORD, PART_BITS = 4, 4
 local function word_width(s, groups, target)
   local bits, constants, _, reduce = s:part_bits(groups), common.constants(s), nest.by_kind(s, groups)
@@ -146,8 +146,8 @@ local function tiled(sch, block, context, vectors)
   local _, rows = nest.rows_for(context, vectors * a.sums, a.count, 1)
   if columns > s:extent(a.inner) or #rows == 0 then return nil end
   local width, words = nest.product_width(s, a.groups, context.target.dots), 0
-  if width == 0 then words = word_width(s, a.groups, context.target) end
-  local halves = rows[#rows] == 1 and words > 0 and halved(s, a.groups, vectors * a.sums)
+  if width == 0 and a.count == 1 then words = word_width(s, a.groups, context.target) end
+  local halves = words > 0 and halved(s, a.groups, vectors * a.sums)
   local columns_outer, columns_inner = s:split(a.inner, {msched.rest, columns})
   local chunk, rows_outer, rows_inner = split_rows(s, a, rows)
   local shared, first = columns_outer, chunk or false

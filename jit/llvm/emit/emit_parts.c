@@ -48,13 +48,12 @@ static bool read_bytes(const struct emit *e, tir_expr x, struct bytes *out) {
   return first->lo >= number && first->hi - number <= tir_at(e->ir, size)->imm - WORD * lanes;
 }
 
-/* What has the same lowest four bits as an expression; nothing is said of the others. */
-static LLVMValueRef with_low_bits(struct emit *e, tir_expr x) {
+/* Words whose lowest four bits are those of an expression: nothing is said of the others; NULL: it has no words. */
+static LLVMValueRef words_of(struct emit *e, tir_expr x) {
   int64_t by = 0;
   struct bytes bytes;
   const tir_expr *operands = operands_of(e, x, "shift_right", &by);
-  if (by < 0 || by > BYTE_BITS - PART_BITS || !read_bytes(e, operands ? operands[0] : x, &bytes))
-    return emit_expr(e, x);
+  if (by < 0 || by > BYTE_BITS - PART_BITS || !read_bytes(e, operands ? operands[0] : x, &bytes)) return NULL;
   unsigned shift = (unsigned)(BYTE_BITS * bytes.number + by);
   LLVMValueRef words = emit_load_words(e, bytes.load, bytes.number);
   LLVMValueRef all = emit_splat(e, LLVMConstInt(LLVMInt32TypeInContext(e->context), shift, false), TABLE);
@@ -68,9 +67,9 @@ LLVMValueRef emit_part(struct emit *e, const struct tir_expr_node *cast) {
     return NULL;
   if (tir_type_with_lanes(tir_type_of(e->ir, cast->a), 1) != TIR_T_I32) return NULL;
   const tir_expr *operands = operands_of(e, cast->a, "bitwise_and", &mask);
-  if (!operands || mask < 1 || mask >= TABLE) return NULL;
-  LLVMValueRef floats[TABLE];
+  LLVMValueRef words = operands && mask > 0 && mask < TABLE ? words_of(e, operands[0]) : NULL, floats[TABLE];
+  if (!words) return NULL;
   for (int i = 0; i < TABLE; i++) floats[i] = LLVMConstReal(LLVMFloatTypeInContext(e->context), (double)(i & mask));
-  LLVMValueRef args[] = {LLVMConstVector(floats, TABLE), with_low_bits(e, operands[0])};
+  LLVMValueRef args[] = {LLVMConstVector(floats, TABLE), words};
   return emit_machine_intrinsic(e, "llvm.x86.avx512.permvar.sf.512", args, 2);
 }
