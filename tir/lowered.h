@@ -191,14 +191,16 @@ struct tir_mma_place tir_wgmma_place(int thread, int element);
 /* The operands of a tensor_copy, by number, of an im2col_copy, which has four lists more, and of a multicast_copy,
  * which has the blocks behind them. */
 enum { TIR_BOX_TO, TIR_BOX_STRIDE, TIR_BOX_BARRIER, TIR_BOX_FROM, TIR_BOX_RANK, TIR_BOX_LISTS };
+/* Those of a tensor_store. */
+enum { TIR_STORE_FROM, TIR_STORE_STRIDE, TIR_STORE_TO, TIR_STORE_RANK, TIR_STORE_LISTS };
 /* Places of pixels in the dimensions between the first and the last, outermost first: from `lower` on by `step` up to
  * the tensor's last element moved by `upper`. Source: CUDA Driver API, "cuTensorMapEncodeIm2col". */
 struct tir_pixels {
   int64_t lower[TIR_PIXELS_MOST_RANK], upper[TIR_PIXELS_MOST_RANK], step[TIR_PIXELS_MOST_RANK];
 };
-/* A tensor_copy, an im2col_copy or a multicast_copy as it stands in a lowered function; false: the call is none,
- * or is not of constant extents. In im2col mode the box is box[0] pixels of box[rank - 1] channels, sides between are
- * 1. */
+/* A tensor_copy, an im2col_copy, a multicast_copy or a tensor_store as it stands in a lowered function; false: the call
+ * is none, or is not of constant extents. A store's `to` is what it reads in shared memory, and it has no barrier. In
+ * im2col mode the box is box[0] pixels of box[rank - 1] channels, sides between are 1. */
 struct tir_box {
   tir_expr to, barrier, from; /* pointers */
   int64_t stride;

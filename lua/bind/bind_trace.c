@@ -135,13 +135,21 @@ static int trace_length(lua_State *L) {
   return 1;
 }
 
-/* The key of the annotation that a variable becomes the value of, or NULL. */
+/* The value is the variable, or a list that it is in. */
+static bool has_variable(const struct vm_trace *t, const struct vm_value *value, uint32_t variable) {
+  if (value->kind == VM_REF) return value->ref == variable;
+  for (uint32_t i = 0; value->kind == VM_LIST && i < value->count; i++)
+    if (has_variable(t, &t->steps->values[value->first + i], variable)) return true;
+  return false;
+}
+
+/* The key of the annotation that a variable becomes the value of, or is in, or NULL. */
 static const char *annotated_key(const struct vm_trace *t, uint32_t variable) {
   for (uint32_t i = 0; i < t->steps->count; i++) {
     const struct vm_instruction *in = &t->steps->instructions[i];
     if (in->kind != VM_Annotate || in->inputs < 2) continue;
     const struct vm_value *value = &vm_inputs_of(t->steps, in)[1], *key = vm_attrs_of(t->steps, in);
-    if (value->kind == VM_REF && value->ref == variable && key->kind == VM_STRING) return t->steps->text + key->first;
+    if (has_variable(t, value, variable) && key->kind == VM_STRING) return t->steps->text + key->first;
   }
   return NULL;
 }

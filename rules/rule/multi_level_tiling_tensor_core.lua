@@ -18,9 +18,10 @@
 -- a tile; clusters: choices of how many blocks, neighbours along m or n, are a cluster and multicast tiles that they
 -- share; store_result: the intrinsic by which accumulators that are the function's result go straight to it from
 -- registers, in sketches of their own; others go through what follows them there, and also, in sketches of their own,
--- by tiles of columns in shared memory; epilogue: choices of how many columns. Sums of few results may be divided among
--- thread blocks (tiling.lua, split). pads: sides that no group divides are padded (products.lua): copies to shared
--- memory fill with zeros what is beyond the inputs, and what is beyond the result is not stored.
+-- by tiles of columns in shared memory; epilogue: choices of how many columns; tensor_stores: whether one thread has
+-- TMA store a tile, 1, or threads do, 0. Sums of few results may be divided among thread blocks (tiling.lua, split).
+-- pads: sides that no group divides are padded (products.lua): copies to shared memory fill with zeros what is beyond
+-- the inputs, and what is beyond the result is not stored.
 -- Source: Feng et al., "TensorIR", ASPLOS 2023, section 4.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 local products, fragment_limits = msched.load "rules.products", msched.load "rules.fragment_limits"
@@ -137,8 +138,9 @@ local function store_by_tiles(state, copy, group, taken)
   sch:reverse_compute_at(out, part, {preserve_unit_loops = true})
   loops = {sch:get_loops(out)}
   local vector = ACCESS // result.bytes
-  local _, thread, lanes = sch:split(sch:fuse(loops[#loops - 1], loops[#loops]), {msched.rest, THREADS, vector})
+  local times, thread, lanes = sch:split(sch:fuse(loops[#loops - 1], loops[#loops]), {msched.rest, THREADS, vector})
   sch:bind(thread, "threadIdx.x")
+  if group.tensor_stores then sch:annotate(times, "tensor_store", common.sample_equal(sch, group.tensor_stores)) end
   sch:vectorize(lanes)
   sch:annotate(out, "msched.epilogue_tile", columns)
   taken.tile = string.format("%d * %s * %s", result.bytes, taken.m, columns:name())

@@ -96,6 +96,7 @@ static void read_annotation(struct product_reading *r, const struct vm_plan *pla
   uint32_t number = model_number_of(r->estimator, r->numbers, value);
   if (!strcmp(key, "msched.lane_stores")) p->by_lanes = p->straight = true, read_result(r, p, r->statements[at]);
   if (!strcmp(key, "msched.epilogue_tile")) p->epilogue = number, read_result(r, p, r->statements[at]);
+  if (!strcmp(key, TIR_TENSOR_STORES)) p->tensor_stores = number;
   if (!strcmp(key, TIR_PIPELINE_BULK)) p->bulk = number;
   if (!strcmp(key, TIR_PIPELINE_PRODUCER)) p->producer = number;
   if (!strcmp(key, TIR_PIPELINE_BLOCKS)) p->persistent = number;
@@ -166,6 +167,7 @@ struct tiling {
   double stores;               /* accesses of a thread for each result, from shared memory and to the device's */
   double result_bytes;         /* of a result */
   double columns;              /* of the tile by which results leave; 0: they do otherwise */
+  bool tma_stores;             /* which TMA stores */
   bool bulk;                   /* one thread has the tiles copied, by bulk tensor copies */
   double cluster, shared_m, shared_n; /* blocks of a cluster; of them, those that share the tiles of either input */
   bool persists; /* a block does one tile after the other, and copies the next while it stores one */
@@ -218,7 +220,9 @@ static struct tiling tiling_of(const struct search_estimator *d, const struct mo
   double stored = p->stored ? x[p->stored] : 1;
   t.stores = p->stored ? 1 / fmin(stored, ACCESS / ACCUMULATOR) + 1 / fmin(stored, ACCESS / p->stored_bytes) : 0;
   t.columns = p->epilogue ? x[p->epilogue] : 0;
-  if (p->epilogue) t.stores = 3 * p->stored_bytes / ACCESS; /* to shared memory, from it, and to the device's */
+  t.tma_stores = is_set(p->tensor_stores, x);
+  /* To shared memory, and, where threads do that, from it and to the device's. */
+  if (p->epilogue) t.stores = (t.tma_stores ? 1 : 3) * p->stored_bytes / ACCESS;
   if (p->by_lanes) t.stores = p->stored_bytes / ACCESS + p->stored_bytes / ACCUMULATOR * EXCHANGE;
   t.result_bytes = p->stored_bytes > 0 ? p->stored_bytes : ACCUMULATOR;
   t.warps = t.teams * p->warps;
@@ -264,14 +268,22 @@ static double storing(const struct tiling *t) {
          t->stores / t->gpu->warp / SUBCORES;
 }
 
+/* Threads synchronize before and behind each tile by which results leave. TMA reads one before the next is written, the
+ * last beside what follows. */
+static double leaving_cycles(const struct tiling *t) {
+  if (t->columns <= 0) return 0;
+  const struct search_gpu *g = t->gpu;
+  double tiles = ceil(t->own_n / t->columns), reading = t->m * t->columns * t->result_bytes / SHARED_BYTES;
+  return tiles * 2 * g->barrier + (t->tma_stores ? (tiles - 1) * (reading + g->shared_latency) : 0);
+}
+
 /* What a multiprocessor takes for its tiles, one after the other. Persistent blocks begin once: behind a tile the next
  * one's inputs are there. */
 static double busy_cycles(const struct tiling *t, double at_once, double rounds, double begun) {
   const struct search_gpu *g = t->gpu;
   double step = step_cycles(t, at_once) + g->tensor_step;
   double begin = at_once < 2 ? g->tensor_begin : 0;
-  double meeting = t->columns > 0 ? 2 * g->barrier * t->own_n / t->columns : 0; /* before and behind each such tile */
-  return rounds * (t->steps * step + t->m * t->n * storing(t) + meeting) + begun * begin;
+  return rounds * (t->steps * step + t->m * t->n * storing(t) + leaving_cycles(t)) + begun * begin;
 }
 
 /* What a step waits for its copies: they arrive so long after they begin, some steps ahead, and some of them late. */

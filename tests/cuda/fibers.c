@@ -29,6 +29,8 @@ struct copy {
 };
 
 enum state { READY, AT_BARRIER, AT_CLUSTER, AT_NAMED, AT_SHUFFLE, AT_PHASE, ENDED };
+enum { MOST_STORES = 64 };
+
 struct fiber {
   struct context context;
   char *stack;
@@ -45,8 +47,10 @@ struct fiber {
   bool makes;           /* a barrier in shared memory, which it has not fenced */
   const void *phase_of; /* the barrier whose phase it waits for */
   uint32_t parity;
-  uint32_t number, comes; /* of the barrier where so many meet */
-  int registers;          /* that it set; 0: none */
+  uint32_t number, comes;          /* of the barrier where so many meet */
+  int registers;                   /* that it set; 0: none */
+  struct box *stores[MOST_STORES]; /* that it begins and has not waited for */
+  unsigned store_count, store_groups, store_group[MOST_STORES];
 };
 
 struct fibers_index threadIdx, blockIdx;
@@ -139,7 +143,7 @@ void fibers_proxy_fence(void) { running->fenced = true; }
 
 void fibers_check_proxies(void) {
   if (!running->block->proxies_see)
-    fibers_fail("a product may not see what threads wrote: not all fenced their proxies and met");
+    fibers_fail("a product or a bulk store may not see what threads wrote: not all fenced their proxies and met");
 }
 
 /* ---- Order ---- */
@@ -163,6 +167,7 @@ static void make_order(unsigned *order, unsigned count) {
 
 static void begin(void) {
   launched->thread(launched->data);
+  if (running->store_count) fibers_fail("a thread ends before bulk stores that it began have read");
   running->state = ENDED;
   context_switch(&running->context, &scheduler);
   abort();
@@ -176,6 +181,7 @@ static void start(struct block *b, struct fiber *f, struct fibers_index at) {
   context_make(&f->context, f->stack + GUARD, STACK, begin);
   f->block = b, f->at = at, f->state = READY;
   f->copy_count = f->groups = 0;
+  f->store_count = f->store_groups = 0;
   f->fenced = f->makes = false;
   f->registers = 0;
 }
@@ -531,6 +537,44 @@ void fibers_tensor_copy(void *to, const void *map, const void *arrived, const in
     begin_box(&b);
   }
   enter(running->block);
+}
+
+static void store_piece(char *from, const char *to, uint32_t bytes) {
+  if (to) memcpy((char *)(uintptr_t)to, from, bytes);
+}
+
+/* It reads as late as can be: who overwrites what it reads spoils it. With threads backwards it reads at once. */
+void fibers_tensor_store(void *from, const void *map, const int32_t *at, uint32_t rank) {
+  struct fiber *f = running;
+  struct box *b = calloc(1, sizeof *b);
+  if (!b || f->store_count == MOST_STORES) fibers_fail("too many bulk stores are waited for at once");
+  b->to = from;
+  memcpy(&b->map, map, sizeof b->map);
+  memcpy(b->at, at, rank * sizeof *at);
+  if (b->map.mark != MAP_MARK || b->map.rank != rank || b->map.im2col)
+    fibers_fail("a bulk store has no map of its dimensions");
+  if ((uintptr_t)from % (b->map.swizzle ? 8 * b->map.swizzle : 128))
+    fibers_fail("a bulk store is from an address where no swizzled tile begins");
+  fibers_check_proxies();
+  if (order_seed == 1) for_each_piece(b, store_piece);
+  f->store_group[f->store_count] = f->store_groups;
+  f->stores[f->store_count++] = b;
+}
+
+void fibers_store_commit(void) { running->store_groups++; }
+
+void fibers_store_wait(unsigned left) {
+  struct fiber *f = running;
+  unsigned kept = 0;
+  for (unsigned i = 0; i < f->store_count; i++) {
+    if (f->store_group[i] + left >= f->store_groups) {
+      f->store_group[kept] = f->store_group[i], f->stores[kept++] = f->stores[i];
+      continue;
+    }
+    if (order_seed != 1) for_each_piece(f->stores[i], store_piece);
+    free(f->stores[i]);
+  }
+  f->store_count = kept;
 }
 
 /* Those of a block who wait for phases look again. */

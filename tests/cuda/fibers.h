@@ -72,6 +72,10 @@ void fibers_mbarrier_wait(const void *at, uint32_t parity);
 void fibers_named_barrier(uint32_t number, uint32_t threads);
 /* Of all of a block's threads there are as many registers as they begin with. */
 void fibers_set_registers(int count, int more);
+/* Of a map that cuTensorMapEncodeTiled made; groups of such stores, and what waits until they have read. */
+void fibers_tensor_store(void *from, const void *map, const int32_t *at, uint32_t rank);
+void fibers_store_commit(void);
+void fibers_store_wait(unsigned left);
 /* Of a map that cuTensorMapEncodeTiled made, or with offsets, cuTensorMapEncodeIm2col; coordinates innermost first.
  * blocks: bits of ranks in the cluster; 0: the thread's own. */
 void fibers_tensor_copy(void *to, const void *map, const void *arrived, const int32_t *at, const uint16_t *offsets,

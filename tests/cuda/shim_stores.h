@@ -7,6 +7,20 @@
   return SHIM_PAIR(shim_to_bfloat(low), shim_to_bfloat(high));
 }
 
+#define SHIM_TENSOR_STORE(rank)                                                                                        \
+  template <class... At>                                                                                               \
+  [[maybe_unused]] static void ms_tensor_store_##rank##d(const ms_tensor_map *map, uint32_t from, At... at) {          \
+    const int32_t coordinates[] = {(int32_t)at...};                                                                    \
+    static_assert(sizeof...(at) == rank, "one coordinate a dimension");                                                \
+    fibers_tensor_store((void *)fibers_shared_at(from), map, coordinates, rank);                                       \
+  }
+SHIM_TENSOR_STORE(2)
+SHIM_TENSOR_STORE(3)
+SHIM_TENSOR_STORE(4)
+SHIM_TENSOR_STORE(5)
+[[maybe_unused]] static void ms_store_commit() { fibers_store_commit(); }
+template <int left> [[maybe_unused]] static void ms_store_wait() { fibers_store_wait(left); }
+
 struct shim_stored {
   void *row;
   uint32_t words[4];

@@ -10,6 +10,7 @@
 /* 1: statements of those stages are TMA bulk tensor copies, where the target and what they copy let them; 0: they
  * are not. */
 #define TIR_PIPELINE_BULK "software_pipeline_tensor_copies"
+#define TIR_TENSOR_STORES "tensor_store" /* of a loop that copies a tile out: 1, by TMA bulk tensor stores */
 /* 1: a producer warp group beside the kernel's threads issues those, and the others only multiply; 0: they do it. */
 #define TIR_PIPELINE_PRODUCER "software_pipeline_producer"
 /* So many persistent blocks do all tiles of a kernel that has a producer; 0: each tile has a block. */

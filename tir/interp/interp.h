@@ -287,12 +287,14 @@ struct thread {
   uint8_t status;
   int64_t at[THREAD_DIMS]; /* coordinates in the kernel */
   INTERP_LIST(struct coming, coming);
-  uint32_t groups;                /* of such copies, ended so far */
-  INTERP_LIST(struct held, held); /* of the first of a warp group */
-  uint32_t product_groups;        /* that it has committed so far */
-  INTERP_LIST(uint32_t, ended);   /* by barrier: phases that it knows to have ended */
-  int64_t registers;              /* that it asked for; 0: those that it started with */
-  uint32_t time;                  /* grows where it arrives */
+  uint32_t groups;                  /* of such copies, ended so far */
+  INTERP_LIST(struct held, held);   /* of the first of a warp group */
+  uint32_t product_groups;          /* that it has committed so far */
+  INTERP_LIST(struct held, stored); /* what its bulk stores read */
+  uint32_t store_groups;            /* of these, that it has committed so far */
+  INTERP_LIST(uint32_t, ended);     /* by barrier: phases that it knows to have ended */
+  int64_t registers;                /* that it asked for; 0: those that it started with */
+  uint32_t time;                    /* grows where it arrives */
   INTERP_LIST(uint32_t,
               known);    /* by thread: up to which of its times all is done before what this one does; may be short */
   struct thread *leader; /* in a kernel: the first of its warp, which owns what the warp shares */
@@ -380,7 +382,8 @@ bool interp_call_release(struct tir_extern_call *call, int64_t left); /* what al
 bool interp_call_whole_groups(const struct tir_extern_call *call);    /* blocks are of whole warp groups */
 /* Whether the phase of this parity of the barrier has ended: *ended; the thread then knows. False: refused. */
 bool interp_is_phase_over(struct machine *m, struct thread *t, int64_t pointer, int64_t parity, bool *ended);
-void interp_begin_boxes(struct machine *m, struct thread *threads, uint32_t count);     /* of a cluster */
+void interp_begin_boxes(struct machine *m, struct thread *threads, uint32_t count); /* of a cluster */
+bool interp_end_stores(struct machine *m, const struct thread *threads, uint32_t count);
 bool interp_end_boxes(struct machine *m, const struct thread *threads, uint32_t count); /* or refuses: some are late */
 /* All that is on its way arrives; *any: something did. False: refused. */
 bool interp_deliver_boxes(struct machine *m, struct thread *t, bool *any);

@@ -352,7 +352,7 @@ bool interp_touch_write(struct machine *m, struct thread *t, struct object *o, i
   bool read = touch->read_epoch && (is_concurrent(m, t, who, touch->read_epoch, touch->reader, touch->read_time) ||
                                     interp_is_read_besides(m, t, touch));
   if (touch->held && !same)
-    return race(m, t, o, "writes what a product that is not waited for reads:", element, buffer);
+    return race(m, t, o, "writes what a product or a bulk store that is not waited for reads:", element, buffer);
   /* Threads may all write one value. */
   if (written && !same) return race(m, t, o, "writes what another writes:", element, buffer);
   if (read && !same) return race(m, t, o, "writes what another reads without a barrier between:", element, buffer);

@@ -42,6 +42,7 @@ void interp_thread_free(struct machine *m, struct thread *t) {
   free(t->own);
   free(t->coming.at);
   free(t->held.at);
+  free(t->stored.at);
   free(t->ended.at);
   free(t->known.at);
   memset(t, 0, sizeof *t);
@@ -59,6 +60,7 @@ static void start(struct machine *m, struct thread *t, const struct thread *host
   t->status = THREAD_RUNNING;
   t->coming.count = t->groups = 0;
   t->held.count = t->product_groups = 0;
+  t->stored.count = t->store_groups = 0;
   t->registers = 0;
   memcpy(t->at, block, FIRST_THREAD_DIM * sizeof *block);
   t->at[TIR_BLOCK_X] += rank;
@@ -286,7 +288,7 @@ static bool run_cluster(struct machine *m, struct thread *threads, uint32_t coun
   }
   for (uint32_t i = 0; i < all; i += count)
     if (!interp_check_registers(m, &threads[i], count)) return false;
-  return interp_end_boxes(m, threads, all);
+  return interp_end_stores(m, threads, all) && interp_end_boxes(m, threads, all);
 }
 
 static bool run_grid(struct machine *m, struct thread *threads, uint32_t count, const struct thread *host) {

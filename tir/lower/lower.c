@@ -29,6 +29,7 @@ static const struct {
     {"pad", CPU, "rows of large buffers do not meet in few sets of a cache", lower_pad},
     {"pipeline", GPU, "software pipelines run statements of several iterations side by side", lower_pipeline,
      LOWER_NO_PIPELINES},
+    {"tensor_stores", GPU, "one thread begins TMA bulk tensor stores, where a loop requests it", lower_tensor_stores},
     {"vthreads", GPU, "a thread does the work of its virtual threads statement by statement", lower_vthreads,
      LOWER_NO_VTHREADS},
     {"warps", GPU, "threads join what they have by shuffles, or in shared memory", lower_warps},

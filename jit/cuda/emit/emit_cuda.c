@@ -274,6 +274,7 @@ static bool is_uniform(const struct emit_c *e, enum tir_axis axis) {
       tir_expr call = tir_as(e->ir, s, TIR_EVALUATE)->evaluate.value;
       uses |= tir_is_device_call(e->ir, call, TIR_WGMMA_MMA) || tir_is_device_call(e->ir, call, TIR_TENSOR_COPY) ||
               tir_is_device_call(e->ir, call, TIR_MULTICAST_COPY) ||
+              tir_is_device_call(e->ir, call, TIR_TENSOR_STORE) ||
               tir_is_device_call(e->ir, call, TIR_WGMMA_MMA_REGISTERS);
     }
     if (!tir_is_bound(e->ir, s)) continue;

@@ -226,6 +226,64 @@ static void write_copy(struct emit_c *e, tir_expr call) {
   fputc(')', e->out);
 }
 
+/* ---- Stores ---- */
+
+static void store_function(struct emit_c *e, uint32_t rank, char name[32]) {
+  snprintf(name, 32, "ms_tensor_store_%ud", rank);
+  if (!emit_c_needs(e, name)) return;
+  fprintf(e->helpers, "MS_PTX(void, %s, (const ms_tensor_map *to, uint32_t from", name);
+  for (uint32_t d = 0; d < rank; d++) fprintf(e->helpers, ", int32_t at_%u", d);
+  fprintf(e->helpers, ")) {\n  asm volatile(\"%s.%ud.global.shared::cta.tile.bulk_group [%%0, {",
+          emit_cuda_spelling(TIR_TENSOR_STORE), rank);
+  for (uint32_t d = 0; d < rank; d++) fprintf(e->helpers, "%s%%%u", d ? ", " : "", d + 2);
+  fputs("}], [%1];\"\n               : : \"l\"(to), \"r\"(from)", e->helpers);
+  for (uint32_t d = 0; d < rank; d++) fprintf(e->helpers, ", \"r\"(at_%u)", d);
+  fputs("\n               : \"memory\");\n}\n", e->helpers);
+}
+
+/* (from, stride, to, rank, lists...) */
+void emit_cuda_tensor_store(struct emit_c *e, tir_expr call) {
+  struct tir_box b;
+  char name[32];
+  if (!tir_box_of(e->ir, call, &b)) {
+    emit_c_refuse(e, "a store of a box whose extents are not constant");
+    return;
+  }
+  uint32_t map = map_of(e, call);
+  emit_map_type(e);
+  store_function(e, b.rank, name);
+  fprintf(e->out, "%s(&ms_map_%u, ", name, map);
+  emit_cuda_shared(e, b.to, 1);
+  for (uint32_t d = b.rank; d-- > 0;) {
+    fputs(", ", e->out);
+    emit_c_index(e, b.at[d]);
+  }
+  fputc(')', e->out);
+}
+
+void emit_cuda_store_commit(struct emit_c *e, tir_expr call) {
+  (void)call;
+  if (emit_c_needs(e, "ms_store_commit"))
+    fprintf(e->helpers, "MS_PTX(void, ms_store_commit, ()) { asm volatile(\"%s;\" : : : \"memory\"); }\n",
+            emit_cuda_spelling(TIR_STORE_COMMIT));
+  fputs("ms_store_commit()", e->out);
+}
+
+/* (left, pointers...) */
+void emit_cuda_store_wait(struct emit_c *e, tir_expr call) {
+  const struct tir_expr_node *left = tir_at(e->ir, emit_cuda_operands(e, call)[0]);
+  if (left->kind != TIR_INT_IMM || left->imm < 0) {
+    emit_c_refuse(e, "a wait leaves a number of bulk stores that is not constant");
+    return;
+  }
+  if (emit_c_needs(e, "ms_store_wait"))
+    fprintf(e->helpers,
+            "template <int left> MS_PTX(void, ms_store_wait, ()) {\n"
+            "  asm volatile(\"%s %%0;\" : : \"n\"(left) : \"memory\");\n}\n",
+            emit_cuda_spelling(TIR_STORE_WAIT));
+  fprintf(e->out, "ms_store_wait<%lld>()", (long long)left->imm);
+}
+
 void emit_cuda_multicast_copy(struct emit_c *e, tir_expr call) { write_copy(e, call); }
 void emit_cuda_tensor_copy(struct emit_c *e, tir_expr call) { write_copy(e, call); }
 void emit_cuda_im2col_copy(struct emit_c *e, tir_expr call) { write_copy(e, call); }

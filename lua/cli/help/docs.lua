@@ -480,7 +480,7 @@ index: integer | the number of its instruction, from 0, for trace:with_decision
 kind: string | SampleCategorical, SamplePerfectTile, …
 draw: integer | its own number, from 0
 attrs: any[] | the instruction's attributes: of SampleCategorical the candidates and their chances
-annotates?: string | the key of the annotation that the number becomes the value of
+annotates?: string | the key of the annotation that the number becomes the value of, or is in the value of
 binds?: string | the thread axis that the loop is bound to which the number is the extent of
 decision?: integer[] | what was decided, a number each result, of SampleCategorical the candidate's place from 0; nil while it is open
 ]],

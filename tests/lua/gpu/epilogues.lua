@@ -79,6 +79,7 @@ local function count_of(text, what)
 end
 
 local straight, persistent, compiled, spilling = 0, 0, 0, 0
+local stored_by_tma = 0
 local tiles = {} -- kernels whose results leave by tiles of so many columns
 
 -- By NVRTC: whole accesses alone store results that a thread has side by side.
@@ -119,11 +120,14 @@ local function check(func, result)
         assert(text:find("ms_stmatrix_x4(", 1, true), "lanes store to the tile one by one")
       end
       local notes = table.concat(kernel:notes(), "\n")
+      local by_tma = script:find('"tensor_store": 1', 1, true)
+      assert((text:find("ms_tensor_store_2d(&", 1, true) ~= nil) == (by_tma ~= nil), notes)
+      stored_by_tma = stored_by_tma + (by_tma and 1 or 0)
       local blocks = script:match '"software_pipeline_blocks": ([12])'
       if blocks and not notes:find("that do one tile after the other", 1, true) then
         persistent = persistent + 1
       end
-      compile(kernel, from_registers or by_tiles)
+      compile(kernel, from_registers or by_tiles and not by_tma)
     end
   end
   return written
@@ -139,9 +143,9 @@ for _, p in ipairs(PRODUCTS) do
   print(string.format("%s to %s, %d x %d x %d, %s: %d agree on the CPU, %s", p[1], p[2], p[3], p[4], p[5], p[6], agree,
                       sources.missing and "NVRTC skipped" or "compiled by NVRTC"))
 end
-print(string.format("%d of %d spill; %d store from registers, %d by tiles of 32 columns, %d of 64, %d of 128; %d are "
-                    .. "persistent", spilling, compiled, straight, tiles["32"] or 0, tiles["64"] or 0,
-                    tiles["128"] or 0, persistent))
+print(string.format("%d of %d spill; %d store from registers, %d by tiles of 32 columns, %d of 64, %d of 128, "
+                    .. "%d by TMA; %d are persistent", spilling, compiled, straight, tiles["32"] or 0,
+                    tiles["64"] or 0, tiles["128"] or 0, stored_by_tma, persistent))
 assert(spilling * 20 <= compiled, "products spill")
-assert(straight > 0 and persistent > 0 and next(tiles))
+assert(straight > 0 and persistent > 0 and next(tiles) and stored_by_tma > 0)
 print "epilogues: ok"

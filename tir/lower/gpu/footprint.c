@@ -72,6 +72,26 @@ tir_stmt lower_find_divergence(const struct tir *ir, const struct lower_threads 
   return outermost;
 }
 
+tir_expr lower_place_of(struct tir *ir, tir_buffer buffer, const tir_expr *indices) {
+  struct tir_buffer_node b = *tir_buffer_at(ir, buffer);
+  tir_expr at[TIR_MOST_RANK]; /* operands move as expressions are made */
+  tir_type type = TIR_T_I32;
+  assert(b.rank <= TIR_MOST_RANK && (!b.strides.count || b.strides.count == b.rank));
+  if (b.elem_offset || tir_type_lanes(b.type) > 1) return TIR_NONE;
+  for (uint32_t d = 0; d < b.rank; d++) {
+    at[d] = indices[d];
+    if (!tir_is_index(ir, at[d])) return TIR_NONE;
+    if (tir_type_bits(tir_type_of(ir, at[d])) == 64) type = TIR_T_I64;
+  }
+  tir_expr stride = tir_int(ir, type, 1), sum = tir_int(ir, type, 0);
+  for (uint32_t d = b.rank; d-- > 0;) {
+    if (b.strides.count) stride = tir_cast(ir, type, ir->operands.at[b.strides.first + d]);
+    sum = tir_add(ir, sum, tir_mul(ir, tir_cast(ir, type, at[d]), stride));
+    if (!b.strides.count) stride = tir_mul(ir, stride, tir_cast(ir, type, ir->operands.at[b.shape + d]));
+  }
+  return sum;
+}
+
 /* ---- Variables ---- */
 
 static int axis_of(const struct footprint *f, tir_var v) {

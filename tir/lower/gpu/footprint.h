@@ -32,6 +32,9 @@ struct lower_threads lower_threads_of(const struct tir *ir, tir_stmt kernel, tir
 tir_stmt lower_find_divergence(const struct tir *ir, const struct lower_threads *threads, tir_stmt s,
                                tir_stmt innermost);
 
+/* The place of an element, as the buffer lies in memory; TIR_NONE: it is not known. */
+tir_expr lower_place_of(struct tir *ir, tir_buffer buffer, const tir_expr *indices);
+
 /* Whether two uses of the same indices, none of which a loop below `around` changes, are one thread's wherever they are
  * of one element: the indices keep threads apart. */
 bool lower_is_one_thread(struct tir *ir, const struct lower_threads *threads, const struct lower_use *a,

@@ -10,9 +10,9 @@
  * Requires: no blocks; kernels. Gives: vectorized loops that become loads and stores of whole vectors, without masks:
  * where all of a vector meets a condition or none, the condition stands for its first element. Keeps: everything else.
  * Buffers begin at multiples of TIR_BASE_ALIGNMENT; a thread's own memory lies in registers, however it is indexed. */
+#include "footprint.h"
 #include "tir/analysis/loads.h"
 #include "tir/arith/linear.h"
-#include "tir/lower/lower.h"
 
 #include <string.h>
 
@@ -69,25 +69,6 @@ static tir_expr divide_first(struct tir *ir, void *data, tir_expr before, tir_ex
   return tir_add(ir, divided, tir_cast(ir, n.type, tir_var_expr(ir, r->var)));
 }
 
-/* The place of an element, as the buffer lies in memory; TIR_NONE: it is not known. */
-static tir_expr place_of(struct tir *ir, const struct access *a) {
-  struct tir_buffer_node b = *tir_buffer_at(ir, a->buffer);
-  assert(a->count == b.rank && (!b.strides.count || b.strides.count == b.rank));
-  tir_type type = TIR_T_I32;
-  if (b.elem_offset || tir_type_lanes(b.type) > 1) return TIR_NONE;
-  for (uint32_t d = 0; d < a->count; d++) {
-    if (!tir_is_index(ir, a->indices[d])) return TIR_NONE;
-    if (tir_type_bits(tir_type_of(ir, a->indices[d])) == 64) type = TIR_T_I64;
-  }
-  tir_expr stride = tir_int(ir, type, 1), sum = tir_int(ir, type, 0);
-  for (uint32_t d = a->count; d-- > 0;) {
-    if (b.strides.count) stride = tir_cast(ir, type, ir->operands.at[b.strides.first + d]);
-    sum = tir_add(ir, sum, tir_mul(ir, tir_cast(ir, type, a->indices[d]), stride));
-    if (!b.strides.count) stride = tir_mul(ir, stride, tir_cast(ir, type, ir->operands.at[b.shape + d]));
-  }
-  return sum;
-}
-
 static void see_access(struct tir *ir, void *data, tir_stmt s, const struct access *a, bool writes) {
   struct run *r = data;
   bool moves = false;
@@ -95,7 +76,7 @@ static void see_access(struct tir *ir, void *data, tir_stmt s, const struct acce
   for (uint32_t d = 0; d < a->count; d++) moves |= tir_uses_var(ir, a->indices[d], r->var);
   if (!r->fits || tir_buffer_memory(ir, a->buffer) == TIR_THREAD_MEMORY || (!moves && !writes)) return;
   int64_t step, bits = r->lanes * tir_type_bits(tir_buffer_at(ir, a->buffer)->type);
-  tir_expr at = place_of(ir, a), first;
+  tir_expr at = lower_place_of(ir, a->buffer, a->indices), first;
   if (bits < r->least_bits) r->least_bits = bits;
   r->fits = at && take_apart(r, at, &step, &first) && step == 1 && bits <= LOWER_MOST_ACCESSES * r->most_bits &&
             bits % 8 == 0 && is_multiple(r, first, r->lanes);

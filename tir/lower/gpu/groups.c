@@ -297,10 +297,10 @@ bool lower_groups(struct lowering *low) {
   return true;
 }
 
-/* Warp-group MMAs, or TMA bulk tensor copies, which do not see what threads write unless those fence. */
+/* Warp-group MMAs, or TMA bulk tensor copies and stores, which do not see what threads write unless those fence. */
 static bool has_other_proxies(const struct tir *ir, tir_stmt top) {
   for (tir_stmt s = top; s; s = tir_next(ir, s, top))
-    if (lower_is_product(ir, s) || lower_is_tma_copy(ir, s)) return true;
+    if (lower_is_product(ir, s) || lower_is_tma_copy(ir, s) || lower_calls(ir, s, TIR_TENSOR_STORE)) return true;
   return false;
 }
 

@@ -42,27 +42,6 @@ static bool is_unrolled(const struct tir *ir, tir_stmt s) {
          tir_is_const(ir, tir_as(ir, s, TIR_LOOP)->loop.min, 0);
 }
 
-/* The place of the element that is stored, as the buffer lies in memory; TIR_NONE: it is not known. */
-static tir_expr place_of(struct tir *ir, tir_stmt store) {
-  struct tir_stmt_node n = *tir_as(ir, store, TIR_STORE);
-  struct tir_buffer_node b = *tir_buffer_at(ir, n.store.buffer);
-  const tir_type wide = TIR_T_I64;
-  tir_type type = TIR_T_I32;
-  if (b.elem_offset || tir_type_lanes(b.type) > 1 || !b.rank) return TIR_NONE;
-  for (uint32_t d = 0; d < b.rank; d++) {
-    tir_expr index = ir->operands.at[n.store.indices + d];
-    if (!tir_is_index(ir, index)) return TIR_NONE;
-    if (tir_type_bits(tir_type_of(ir, index)) == 64) type = wide;
-  }
-  tir_expr stride = tir_int(ir, type, 1), sum = tir_int(ir, type, 0);
-  for (uint32_t d = b.rank; d-- > 0;) {
-    if (b.strides.count) stride = tir_cast(ir, type, ir->operands.at[b.strides.first + d]);
-    sum = tir_add(ir, sum, tir_mul(ir, tir_cast(ir, type, ir->operands.at[n.store.indices + d]), stride));
-    if (!b.strides.count) stride = tir_mul(ir, stride, tir_cast(ir, type, ir->operands.at[b.shape + d]));
-  }
-  return tir_simplify(ir, sum);
-}
-
 static bool is_multiple(struct tir *ir, tir_expr e, int64_t of) {
   int64_t modulus, remainder;
   tir_modular(ir, e, &modulus, &remainder);
@@ -133,7 +112,8 @@ static bool find_store(const struct lowering *low, tir_stmt kernel, const struct
   out->at_once = ACCESS / (bits / 8) / PAIR;
   out->p = var_of(ir, loop), out->v = var_of(ir, out->pair);
   if (tir_loop_extent(ir, loop) % out->at_once) return false;
-  out->place = place_of(ir, out->store);
+  tir_expr place = lower_place_of(ir, n.store.buffer, tir_operands(ir, n.store.indices));
+  out->place = place ? tir_simplify(ir, place) : TIR_NONE;
   return out->place && comes_whole(ir, kernel, loop) && is_by_pairs(out) && is_of_lanes(out, threads->extent[0]) &&
          (!out->shared || out->stride > 0);
 }

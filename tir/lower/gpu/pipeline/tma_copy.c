@@ -382,8 +382,25 @@ static bool read_list(const struct tir *ir, const tir_expr **at, uint32_t count,
   return true;
 }
 
+static bool read_store(const struct tir *ir, tir_expr call, struct tir_box *out) {
+  const struct tir_expr_node *n = tir_at(ir, call);
+  const tir_expr *args = tir_operands(ir, n->operands), *at = args + TIR_STORE_LISTS;
+  if (n->count < TIR_STORE_LISTS || !tir_is_int(ir, args[TIR_STORE_STRIDE]) || !tir_is_int(ir, args[TIR_STORE_RANK]))
+    return false;
+  int64_t rank = tir_at(ir, args[TIR_STORE_RANK])->imm;
+  if (rank < 2 || rank > TIR_BOX_MOST_RANK || n->count != TIR_STORE_LISTS + 3 * (uint32_t)rank) return false;
+  *out = (struct tir_box){.to = args[TIR_STORE_FROM],
+                          .from = args[TIR_STORE_TO],
+                          .stride = tir_at(ir, args[TIR_STORE_STRIDE])->imm,
+                          .rank = (uint32_t)rank};
+  if (!read_list(ir, &at, out->rank, out->extents)) return false;
+  for (uint32_t d = 0; d < out->rank; d++) out->at[d] = *at++;
+  return read_list(ir, &at, out->rank, out->box) && tir_pointed(ir, out->to) && tir_pointed(ir, out->from);
+}
+
 bool tir_box_of(const struct tir *ir, tir_expr call, struct tir_box *out) {
   const struct tir_expr_node *n = tir_at(ir, call);
+  if (tir_is_device_call(ir, call, TIR_TENSOR_STORE)) return read_store(ir, call, out);
   bool im2col = tir_is_device_call(ir, call, TIR_IM2COL_COPY), many = tir_is_device_call(ir, call, TIR_MULTICAST_COPY);
   if (n->count < TIR_BOX_LISTS || !(im2col || many || tir_is_device_call(ir, call, TIR_TENSOR_COPY))) return false;
   const tir_expr *args = tir_operands(ir, n->operands), *at = args + TIR_BOX_LISTS;
