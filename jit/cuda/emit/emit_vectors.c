@@ -315,13 +315,24 @@ void emit_cuda_ahead_lane(struct emit_c *e, int number, struct c_chunk c) {
 
 /* ---- Statements ---- */
 
+/* What is copied needs no conversion. */
+static bool is_copied(const struct emit_c *e, tir_expr value, tir_type type) {
+  const struct tir_expr_node *n = tir_at(e->ir, value);
+  return n->kind == TIR_LOAD && n->count == 1 && tir_type_is_short(type) &&
+         tir_type_with_lanes(n->type, 1) == tir_type_with_lanes(type, 1);
+}
+
 static void write_lanes(struct emit_c *e, tir_expr value, tir_type type, int lanes) {
   char name[32];
+  bool copied = is_copied(e, value, type);
   emit_c_type_name(e, emit_c_stored(type, 1), name);
   for (int l = 0; l < lanes; l++) {
     emit_c_begin(e);
     fprintf(e->out, "const %s ms_lane_%d = ", name, l);
-    emit_c_stored_value(e, value, type, (struct c_chunk){l, 1, NULL});
+    if (copied)
+      emit_c_raw(e, value, (struct c_chunk){l, 1, NULL});
+    else
+      emit_c_stored_value(e, value, type, (struct c_chunk){l, 1, NULL});
     fputs(";\n", e->out);
   }
 }

@@ -63,8 +63,8 @@ MSCHED_LIBCUDA=$fake_cuda "$program" "$folder/run.lua" | grep -q "as it should b
 if MSCHED_LIBCUDA=$old_cuda "$program" "$folder/run.lua" >"$folder/said" 2>&1; then echo "an old driver runs it"; exit 1; fi
 grep -q "the driver has no cuTensorMapEncodeTiled" "$folder/said" || { cat "$folder/said"; exit 1; }
 
-# A record of the space's, whose decisions ask for a producer warp group: made again from the store without the rules'
-# file.
+# A record of the space's, whose decisions ask for a producer warp group, and whose consumers synchronize: made again
+# from the store without the rules' file.
 cat >"$folder/rules.lua" <<'LUA'
 local ms = require "msched"
 local targets = ms.load "rules.targets"
@@ -73,7 +73,7 @@ ms.space(targets.changed(targets.cuda, {
   multi_level_tiling_tensor_core = function(target)
     local p, own = targets.cuda.multi_level_tiling_tensor_core(target), {}
     for _, g in ipairs(p.groups) do
-      if g.sync:find("64x64x16", 1, true) then own[#own + 1] = targets.changed(g, {boxes = {1}, producer = {1}}) end
+      if g.sync:find("64x64x16", 1, true) then own[#own + 1] = targets.changed(g, {boxes = {1}, producer = {1}, store_result = false}) end
     end
     p.groups = own
     return p
@@ -94,7 +94,7 @@ done
 grep -q "ms_fewer_registers<" "$folder/record.cu" && grep -q "ms_tensor_copy_2d(" "$folder/record.cu" || { echo "a record's kernel has no producer warp group"; exit 1; }
 
 # Kernels whose blocks are clusters: a device that has none refuses them by name, and tuning goes on.
-sed -i 's/own\[#own + 1\] = \(.*\){boxes = {1}, producer = {1}})/for _, n in ipairs {2, 1} do own[#own + 1] = \1{boxes = {1}, producer = {1}, clusters = {n}}) end/' \
+sed -i 's/own\[#own + 1\] = \(.*\){boxes = {1}, producer = {1}, store_result = false})/for _, n in ipairs {2, 1} do own[#own + 1] = \1{boxes = {1}, producer = {1}, clusters = {n}}) end/' \
   "$folder/rules.lua"
 grep -q "clusters = {n}" "$folder/rules.lua"
 tune_clusters() {

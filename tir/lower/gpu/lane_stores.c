@@ -6,11 +6,15 @@
  *   store_pairs(D + …, f(0, 0), f(0, 1), f(1, 0), … f(3, 1))       to device memory: each lane stores 16 bytes
  *   store_matrices(D + …, stride, f(0, 0), … f(3, 1))              to shared memory, of 16 bits: by stmatrix
  *
+ * What the values load of device memory, pairs of neighbours too, is loaded before, a pair at once.
+ *
  * Requires: kernels; unrolled loops. Gives: such calls, where all lanes of a warp come to them and the rows that a
  * call stores begin at multiples of 16 bytes. Keeps: everything else; what is otherwise stays as it was.
  * Source: PTX ISA, "stmatrix"; "shfl.sync". */
 #include "footprint.h"
 #include "tir/arith/linear.h"
+
+#include <string.h>
 
 enum { LANES_A_ROW = 4, PAIR = 2, GROUP = LANES_A_ROW * PAIR, ROWS = TIR_WARP / LANES_A_ROW, ACCESS = 16 };
 enum { MOST_VALUES = ACCESS / 2 };
@@ -118,9 +122,97 @@ static bool find_store(const struct lowering *low, tir_stmt kernel, const struct
          (!out->shared || out->stride > 0);
 }
 
+/* ---- What values load ---- */
+
+enum { MOST_LOADS = 4 };
+
+struct pair_loads {
+  struct lane_store *store;
+  tir_stmt at; /* where own memory is declared */
+  tir_expr loads[MOST_LOADS];
+  tir_buffer own[MOST_LOADS];
+  uint32_t count;
+};
+
+/* A choice's branches may not be loaded ahead of it. */
+static bool is_choice(void *data, tir_expr e) {
+  const struct tir *ir = *(const struct tir *const *)data;
+  const struct tir_expr_node *n = tir_at(ir, e);
+  return n->kind == TIR_SELECT || (n->kind == TIR_CALL && !strcmp(tir_text(ir, n->ref), "if_then_else"));
+}
+
+/* Of each group of columns the lane loads a pair, from a multiple of two on. */
+static bool is_of_pairs(struct lane_store *s, tir_expr load) {
+  struct tir *ir = s->ir;
+  struct tir_expr_node n = *tir_at(ir, load);
+  int bits = tir_type_bits(n.type);
+  if (n.kind != TIR_LOAD || n.a || tir_type_lanes(n.type) != 1 || (bits != 16 && bits != 32)) return false;
+  if (tir_buffer_memory(ir, n.ref) != TIR_DEVICE_MEMORY) return false;
+  tir_expr place = lower_place_of(ir, n.ref, tir_operands(ir, n.operands));
+  if (!place || !tir_uses_var(ir, place, s->v)) return false;
+  tir_expr first = with(ir, place, s->v, number(ir, 0)), second = with(ir, place, s->v, number(ir, 1));
+  return is_multiple(ir, tir_simplify(ir, first), PAIR) && is_apart(ir, second, first, 1);
+}
+
+/* The lane's own memory for what a call's values load so; TIR_NONE: there is none. */
+static tir_buffer own_of(struct pair_loads *p, tir_expr load) {
+  struct tir *ir = p->store->ir;
+  for (uint32_t i = 0; i < p->count; i++)
+    if (p->loads[i] == load) return p->own[i];
+  if (p->count == MOST_LOADS || !is_of_pairs(p->store, load)) return TIR_NONE;
+  tir_expr size = number(ir, p->store->at_once * PAIR);
+  tir_buffer own = tir_new_buffer(ir, tir_symbol_of(ir, "pairs"), tir_at(ir, load)->type, &size, 1,
+                                  tir_scope_named(ir, TIR_SCOPE_LOCAL));
+  tir_stmt alloc = tir_new_stmt(ir, TIR_ALLOC);
+  tir_stmt_at(ir, alloc)->alloc.buffer = own;
+  tir_buffer_at(ir, own)->where = alloc;
+  tir_insert_before(ir, p->at, alloc);
+  p->loads[p->count] = load, p->own[p->count++] = own;
+  return own;
+}
+
+static tir_expr take_load(struct tir *ir, void *data, tir_expr before, tir_expr made) {
+  struct pair_loads *p = data;
+  tir_buffer own = tir_at(ir, before)->kind == TIR_LOAD && before == made ? own_of(p, before) : TIR_NONE;
+  if (!own) return made;
+  tir_expr group = tir_floormod(ir, tir_var_expr(ir, p->store->p), number(ir, p->store->at_once));
+  tir_expr at = tir_add(ir, tir_mul(ir, group, number(ir, PAIR)), tir_var_expr(ir, p->store->v));
+  return tir_load(ir, own, &at, 1, TIR_NONE);
+}
+
+/* Has the values read the lane's own memory; unrolled loops cannot repeat its declaration. */
+static void take_loads(struct lane_store *s, struct pair_loads *p) {
+  struct tir *ir = s->ir;
+  *p = (struct pair_loads){.store = s, .at = s->groups};
+  for (tir_stmt t = s->groups; t; t = tir_stmt_at(ir, t)->parent)
+    if (tir_is(ir, t, TIR_LOOP) && tir_stmt_at(ir, t)->loop_kind == TIR_UNROLLED) p->at = t;
+  if (tir_count_in_tree(ir, tir_as(ir, s->store, TIR_STORE)->store.value, is_choice, &ir)) return;
+  lower_map(ir, s->store, TIR_HAS_LOAD, take_load, p);
+}
+
+/* own[2 * g + v] = R[…] for the groups of a call that begin with `first`. */
+static void put_loads(const struct pair_loads *p, tir_expr first, tir_stmt to) {
+  struct tir *ir = p->store->ir;
+  for (uint32_t i = 0; i < p->count; i++)
+    for (int64_t g = 0; g < p->store->at_once; g++) {
+      tir_expr zero = number(ir, 0), size = number(ir, PAIR);
+      tir_var v = tir_new_var(ir, TIR_VAR_LOOP, tir_name_of(ir, "v"), TIR_T_I32, zero, size);
+      tir_expr value = with(ir, p->loads[i], p->store->p, tir_add(ir, first, number(ir, g)));
+      value = with(ir, value, p->store->v, tir_var_expr(ir, v));
+      tir_expr at = tir_add(ir, number(ir, g * PAIR), tir_var_expr(ir, v));
+      tir_stmt loop = tir_new_loop(ir, v, zero, size, TIR_VECTORIZED);
+      tir_append(ir, loop, TIR_BODY, tir_new_store(ir, p->own[i], &at, value));
+      tir_append(ir, to, TIR_BODY, loop);
+    }
+}
+
+/* ---- In its place ---- */
+
 /* The call in place of the loops; several of them where there are more columns than it stores. */
 static tir_stmt put_call(struct lane_store *s) {
   struct tir *ir = s->ir;
+  struct pair_loads loads;
+  take_loads(s, &loads);
   struct tir_stmt_node n = *tir_as(ir, s->store, TIR_STORE);
   int64_t calls = tir_loop_extent(ir, s->groups) / s->at_once;
   tir_expr zero = number(ir, 0), size = number(ir, calls), args[2 + MOST_VALUES];
@@ -137,6 +229,7 @@ static tir_stmt put_call(struct lane_store *s) {
       args[count++] = with(ir, value, s->v, number(ir, v));
     }
   tir_stmt loop = tir_new_loop(ir, part, zero, size, TIR_UNROLLED);
+  put_loads(&loads, first, loop);
   tir_append(ir, loop, TIR_BODY, lower_new_call(ir, s->shared ? TIR_STORE_MATRICES : TIR_STORE_PAIRS, args, count));
   tir_replace(ir, s->groups, loop);
   tir_kill(ir, s->groups);
