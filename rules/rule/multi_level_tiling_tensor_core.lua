@@ -111,8 +111,8 @@ end
 -- What follows the block comes into it, as auto_inline would bring it there.
 local function take_followers(sch, store)
   local followers = {sch:get_consumers(store)}
-  while #followers == 1 and sch:is_spatial(followers[1]) and #sch:producers(followers[1]) == 1
-      and sch:can_reverse_inline(followers[1]) do
+  while #followers == 1 and sch:is_spatial(followers[1]) and not common.is_kept(sch, followers[1])
+      and #sch:producers(followers[1]) == 1 and sch:can_reverse_inline(followers[1]) do
     sch:reverse_compute_inline(followers[1])
     followers = {sch:get_consumers(store)}
   end
