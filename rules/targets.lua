@@ -266,8 +266,8 @@ targets.cuda = {
   rules = {"fuse_online_softmax_tensor_core", "fuse_online_softmax_threads", "multi_level_tiling_tensor_core",
            "depthwise_tile", "multi_level_tiling",
            "inline_constant_scalars", "keep_stages",
-           "auto_inline", "online_softmax", "two_pass_reduction", "cross_thread_reduction", "spatial_tiling",
-           "parallel_vectorize_unroll", "auto_bind"},
+           "auto_inline", "online_softmax", "two_pass_reduction", "cross_thread_reduction", "keep_rows",
+           "spatial_tiling", "parallel_vectorize_unroll", "auto_bind"},
   postprocs = {"disallow_dynamic_loop", "rewrite_cooperative_fetch", "rewrite_vector_store", "rewrite_unbound_block",
                "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block", "rewrite_tensorize", "verify_gpu_code"},
   mutators = {{"tile_size", 0.9}, {"unroll", 0.08}, {"thread_binding", 0.02}},
@@ -301,6 +301,9 @@ targets.cuda = {
   two_pass_reduction = {most_results = 64, least = 16384, least_blocks = 16, most_blocks = 1024,
                         thread_extents = {64, 128, 256, 512}},
   cross_thread_reduction = {thread_extents = {4, 8, 16, 32, 64, 128, 256, 512}, vectors = true},
+  keep_rows = function(target)
+    return {shared_bytes = target.shared_bytes - 1024, static_bytes = 40 << 10, vector_bytes = target.vector_bytes}
+  end,
   parallel_vectorize_unroll = {unroll_steps = {0, 16, 32, 64, 128, 256, 512, 1024}, unroll_explicit = true},
   rewrite_unbound_block = {max_blocks = 256},
   verify_gpu_code = {local_bytes = LOCAL_BYTES},

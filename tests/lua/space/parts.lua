@@ -327,6 +327,26 @@ function tests.cross_thread_reduction()
   for _, sch in ipairs(made) do check(rows(64), sch) end
 end
 
+function tests.keep_rows()
+  local X, k = te.placeholder({4, 64}, "float32", "X"), te.reduce_axis(64, "k")
+  local T = te.compute({4}, function(i) return te.sum(X[{i, k}], k) end, "T")
+  local func = te.func("rows", {X, te.compute({4, 64}, function(i, j) return X[{i, j}] * T[{i}] end, "D")})
+  local function made_with(shared_bytes)
+    return sketches(func, GPU, {rules = {"cross_thread_reduction", "keep_rows"},
+                                keep_rows = {shared_bytes = shared_bytes, static_bytes = 128, vector_bytes = 16}})
+  end
+  local made = made_with(256) -- by two of the three, in dynamic shared memory
+  assert(#made == 5 and has(made[2], 'X_shared_dyn = T.sblock_alloc_buffer((4, 64), scope="shared.dyn")')
+         and has(made[2], "T.vectorized(4)") and has(made[4], "X_shared_dyn") and not has(made[5], "X_shared"))
+  for _, sch in ipairs(made) do check(func, sch) end
+  assert(#made_with(255) == 3)
+  -- Where nothing is reduced by threads, or what is read is read once.
+  assert(#sketches(func, GPU, {rules = {"keep_rows"}}) == 1)
+  local once = te.func("once", {X, te.compute({4, 64}, function(i, j) return T[{i}] * te.cast(j, "float32") end, "D")})
+  assert(#sketches(once, GPU, {rules = {"cross_thread_reduction", "keep_rows"}})
+         == #sketches(once, GPU, {rules = {"cross_thread_reduction"}}))
+end
+
 function tests.two_pass_reduction()
   local function sums(rows, length)
     local A = te.placeholder({rows, length}, "float32", "A")

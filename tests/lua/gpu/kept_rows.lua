@@ -1,0 +1,125 @@
+-- Rows that a thread block reads several times and keeps in shared memory (rules/rule/keep_rows.lua), without a GPU:
+-- draws of softmax, layer norm and sums beside what they scale, of lengths that no vector divides, of two types, on
+-- three oracles: the interpreter runs what is lowered, the source compiled for the CPU computes the same (RUN_KERNELS),
+-- and NVRTC, where it is installed, makes of it kernels that load each element of a row once. A bug put in on purpose,
+-- no barrier between the copy and its readers, is found by the source's run. What is longer than shared memory is not
+-- kept, nor what is read once.
+-- usage: msched kept_rows.lua RUN_KERNELS DRAWS SEED
+local ms = require "msched"
+local te = ms.te
+local tune, files = ms.load "search.tune", dofile(arg[0]:match "^.*/" .. "../../support/lua/files.lua")
+local run_kernels, draws, seed = arg[1], math.tointeger(arg[2]), math.tointeger(arg[3])
+local sources = dofile(arg[0]:match "^.*/" .. "../../support/lua/kernel_sources.lua")(run_kernels, seed)
+local TARGET = "cuda -arch=sm_80 -thread_warp_size=4"
+
+local function named(operator, words)
+  local list = {}
+  for word in words:gmatch "%S+" do list[#list + 1] = word end
+  return ms.ops.func(operator, list)
+end
+
+local function scaled(rows, columns)
+  local X, r = te.placeholder({rows, columns}, "float32", "X"), te.reduce_axis(columns, "k")
+  local S = te.compute({rows}, function(i) return te.sum(X[{i, r}], r) end, "S")
+  return te.func("scaled", {X, te.compute({rows, columns}, function(i, j) return X[{i, j}] * S[{i}] end, "Y")})
+end
+
+-- How many elements a row has.
+local FUNCTIONS = {
+  {named("softmax", "6x256"), 256}, {named("softmax", "5x513"), 513}, {named("softmax", "3x1000 dtype=float16"), 1000},
+  {named("softmax", "2x3x132 axis=-1"), 132}, {named("layer_norm", "5x384"), 384}, {scaled(4, 260), 260},
+  {named("softmax", "2x12000"), 12000},
+}
+
+local function keeps(sketch) return sketch.trace:text():find("cache_read", 1, true) ~= nil end
+
+local function sketches_of(func, target)
+  local kept, others = {}, {}
+  for _, s in ipairs(tune.open(func, ms.target(target), {}).sketches) do
+    table.insert(keeps(s) and kept or others, s)
+  end
+  return kept, others
+end
+
+local function drawn(func)
+  local kept, others = sketches_of(func, TARGET)
+  assert(#kept > 0 and #others > 0, "rows are always kept, or never")
+  local jobs, list, seen = {}, {}, {}
+  for i = 1, draws do
+    jobs[i] = {trace = kept[(i - 1) % #kept + 1].trace:simplified(false), seed = seed, candidate = i, resample = true}
+  end
+  local pool = ms.pool(func, {jobs = 1, target = TARGET})
+  local made, _, script_error = pool:replay(jobs, false)
+  pool:close()
+  assert(not script_error, script_error)
+  for _, c in ipairs(made) do
+    if c and not seen[c.hash] then list[#list + 1], seen[c.hash] = c.trace, true end
+  end
+  return list
+end
+
+-- Elements that a thread loads of the row, in PTX of an unrolled kernel: no more than its share of them.
+local function loaded(ptx)
+  local count = 0
+  for kind in ptx:gmatch "ld%.global([%w%.]*)" do count = count + (math.tointeger(kind:match "%.v(%d)") or 1) end
+  return count
+end
+
+local missing, compared = nil, 0 -- why there is no NVRTC
+local function check_loads(kernel, path, length, threads)
+  local ok, message = pcall(kernel.export, kernel, path .. ".ptx")
+  if not ok then
+    assert(message:find("NVRTC is missing", 1, true), message)
+    missing = message
+    return
+  end
+  local ptx, name = files.read(path .. ".ptx"), kernel:resources()[1].name
+  os.remove(path .. ".ptx")
+  assert(not ptx:find("st.local", 1, true), "a row lies in a thread's memory")
+  -- Loops that are not unrolled have fewer; a tail may be a vector more, and a layer norm has scales and shifts.
+  local share = (length + threads - 1) // threads
+  local most = share + 4 + (name:find "layer_norm" and 2 * share or 0)
+  assert(loaded(ptx) <= most,
+         string.format("%s: a thread loads %d elements, and its share is %d", name, loaded(ptx), share))
+  compared = compared + 1
+end
+
+-- The first barrier of the source is that between the copy and its readers.
+local function without_barrier(path)
+  local text = files.read(path)
+  local at, last = text:find("(void)__syncthreads();", 1, true)
+  assert(at, "there is no barrier")
+  files.write(path, text:sub(1, at - 1) .. text:sub(last + 1))
+end
+
+for _, each in ipairs(FUNCTIONS) do
+  local func, length = table.unpack(each)
+  sources:begin(func)
+  local list = drawn(func)
+  for i, trace in ipairs(list) do
+    local scheduled = ms.apply(func, trace):func()
+    ms.check_lowered(func, scheduled, TARGET, i)
+    local kernel, path = ms.build(scheduled, {target = TARGET}), sources:path(tostring(i))
+    kernel:export(path .. ".cu")
+    local threads = math.tointeger(scheduled:script():match 'thread_binding%((%d+), thread="threadIdx.x"')
+    if i % 4 == 1 and not missing then check_loads(kernel, path, length, threads) end
+  end
+  local agree, said = sources:agree()
+  assert(#list > 1 and agree == #list, said)
+  if func:name() == "scaled" then -- of a softmax it would only change the maximum, which does not matter
+    for i = 1, #list do without_barrier(sources:path(i .. ".cu")) end
+    agree, said = sources:agree()
+    assert((agree or 0) == 0, "kernels without a barrier agree: " .. said)
+  end
+  sources:finish()
+end
+
+-- 227 KiB are 58,112 elements of float32; of shorter types there are twice as many. (Of few rows, two passes are made.)
+local HOPPER = "cuda -arch=sm_90a"
+for words, is_kept in pairs {["128x57000"] = true, ["128x58200"] = false, ["128x100000 dtype=float16"] = true} do
+  assert((#sketches_of(named("softmax", words), HOPPER) > 0) == is_kept, words)
+end
+assert(#sketches_of(named("norm", "1x512x512"), TARGET) == 0 and #sketches_of(named("gelu", "64x64"), TARGET) == 0,
+       "what is read once is kept")
+if missing then print("kept_rows: NVRTC skipped: " .. missing) else assert(compared > #FUNCTIONS // 2) end
+print "kept_rows: ok"
