@@ -10,20 +10,20 @@ local HALF = " dtype=float16"
 -- wgmma 64 x 256 x 16, tiles by TMA, four stages: a wait for each four products.
 local function warp_groups(name, operator, words, most_address)
   return {name = name, operator = operator, words = words, arch = "sm_90a",
-          most = {registers = 168, address = most_address, barrier = 1.25, waits = 0.25, shared = 0, device_fences = 0,
+          most = {registers = 168, address = most_address, barrier = 1.25, waits = 0.25, shared = 0,
                   loop_loads = 0, global_loads = 0}, least = {share = 0.09, tensor_copies = 1}}
 end
 
 local function floats(name, operator, words, arch, share, wide_shared)
   return {name = name, operator = operator, words = words, arch = arch,
-          most = {address = 0.1, shared = 0.29, barrier = 0.02, loop_loads = 0, device_fences = 0},
+          most = {address = 0.1, shared = 0.29, barrier = 0.02, loop_loads = 0},
           least = {share = share, wide_shared = wide_shared}}
 end
 
 local function fused_attention(name, words, most_address, share)
   return {name = name, operator = "attention", words = words .. HALF, arch = "sm_90a",
           most = {registers = 168, address = most_address, barrier = 0.75, waits = 0.17, shared = 0, move = 5,
-                  device_fences = 0, loop_loads = 0, loop_stores = 0},
+                  loop_loads = 0, loop_stores = 0},
           least = {share = share, tensor_copies = 1, wide_loads = 1}}
 end
 

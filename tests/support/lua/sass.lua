@@ -19,8 +19,8 @@ local CLASSES = {
   global = "LDG STG LD ST RED ATOM ATOMG",
   spill = "LDL STL",
   barrier = "BAR SYNCS WARPSYNC DEPBAR LDGDEPBAR UTMACMDFLUSH ARRIVES FENCE WARPGROUP UCGABAR_ARV UCGABAR_WAIT ELECT \z
-             WARPSYNC UTMAPF BAR MEMBAR ERRBAR CGAERRBAR CCTL ENDCOLLECTIVE USETMAXREG NANOSLEEP",
-  control = "BRA BRX JMP EXIT CALL RET BSSY BSYNC BREAK BMOV NOP YIELD KILL BPT WARPSYNC BRXU JMX",
+             UTMAPF MEMBAR ERRBAR CGAERRBAR CCTL ENDCOLLECTIVE USETMAXREG NANOSLEEP",
+  control = "BRA BRX JMP EXIT CALL RET BSSY BSYNC BREAK BMOV NOP YIELD KILL BPT BRXU JMX",
 }
 -- Noted besides, by a pattern of the whole instruction: accesses of each memory, and those of 16 bytes; fences that
 -- wait for the whole device; waits of a warp group for its products, and such for all of them.
@@ -33,7 +33,12 @@ local NOTED = {
 }
 
 local class_of = {}
-for class, words in pairs(CLASSES) do for word in words:gmatch "%S+" do class_of[word] = class end end
+for class, words in pairs(CLASSES) do
+  for word in words:gmatch "%S+" do
+    assert(not class_of[word], word)
+    class_of[word] = class
+  end
+end
 
 local function new_counts()
   local counts = {instructions = 0, other = 0}
