@@ -107,10 +107,15 @@ static int64_t consumers_of(const struct emit_c *e) {
   return 0;
 }
 
-/* The largest value of an atom: of the last axis of threads, which a producer made longer, among those that compute. */
+/* The largest value of an atom: of the last axis of threads, which a producer made longer, among those that compute;
+ * of a quotient of it, which says what part of a matrix a warp group has. */
 static int64_t most_of(const struct emit_c *e, tir_expr atom) {
   const struct tir_expr_node *n = tir_at(e->ir, atom);
   int64_t before = 1, most = n->hi, computing = consumers_of(e);
+  if ((n->kind == TIR_DIV || n->kind == TIR_FLOORDIV) && n->lo >= 0 && tir_is_int(e->ir, n->b)) {
+    int64_t of = most_of(e, n->a) / tir_at(e->ir, n->b)->imm;
+    return of < most ? of : most;
+  }
   if (n->kind != TIR_VAR) return most;
   for (tir_stmt s = e->kernel; s && tir_is_bound(e->ir, s); s = tir_stmt_at(e->ir, s)->first[TIR_BODY]) {
     int64_t extent = tir_loop_extent(e->ir, s);

@@ -220,6 +220,13 @@ static bool are_alike(struct tir *ir, tir_expr margin, tir_expr other) {
   return false;
 }
 
+/* It is positive as long as an index is less than the extent, or is not negative. */
+static bool is_end_of(struct tir *ir, tir_expr margin, tir_expr index, int64_t extent) {
+  tir_type type = tir_type_of(ir, index);
+  return are_alike(ir, margin, tir_sub(ir, tir_int(ir, type, extent), index)) ||
+         are_alike(ir, margin, tir_add(ir, index, tir_int(ir, type, 1)));
+}
+
 /* It is positive as long as pixels are in the tensor's images. */
 static bool ends_pixels(struct tma_statement *c, tir_expr margin) {
   struct tir *ir = c->ir;
@@ -236,11 +243,10 @@ static bool is_bound_of(struct tma_statement *c, const struct lower_tma_copy *b,
   if (margin) margin = tir_simplify(ir, margin);
   if (margin && b->im2col && c->pixel && ends_pixels(c, margin)) return true;
   for (uint32_t d = 0; margin && d < c->from_rank; d++) {
-    tir_expr index = c->loaded[d];
-    tir_type type = tir_type_of(ir, index);
-    if (are_alike(ir, margin, tir_sub(ir, tir_int(ir, type, b->extents[d]), index)) ||
-        are_alike(ir, margin, tir_add(ir, index, tir_int(ir, type, 1))))
-      return true;
+    int64_t by;
+    tir_expr number = tma_as_quotient(ir, c->loaded[d], &by);
+    if (is_end_of(ir, margin, c->loaded[d], b->extents[d])) return true;
+    if (number && b->extents[d] <= INT32_MAX / by && is_end_of(ir, margin, number, b->extents[d] * by)) return true;
   }
   return false;
 }
