@@ -51,6 +51,19 @@ static tir_expr number_of(struct tir *ir, tir_expr outer, int64_t count, tir_exp
   return with_digits(ir, number, outer, count, inner, below);
 }
 
+/* The same of indices that do not say of what number they are: it is what the buffer's row or column moves by one. */
+static tir_expr stored_number_of(struct tma_statement *c, tir_expr outer, int64_t count, tir_expr inner,
+                                 int64_t below) {
+  struct tir *ir = c->ir;
+  tir_type type = tir_type_of(ir, inner);
+  tir_expr whole = tir_add(ir, tir_mul(ir, outer, tir_int(ir, type, below)), inner), rest, own, found = TIR_NONE;
+  if (!tma_split(c, whole, &rest, &own)) return TIR_NONE;
+  for (uint32_t d = c->to_rank; d-- > 0 && d + 2 >= c->to_rank && !found;)
+    if (tir_type_of(ir, c->stored[d]) == type)
+      found = with_digits(ir, tir_add(ir, rest, c->stored[d]), outer, count, inner, below);
+  return found;
+}
+
 /* Dimension d and the next are one: the second is never left, so that what lies outside of the tensor does so by d. */
 static bool merge_pair(struct tma_statement *c, struct lower_tma_copy *out, uint32_t d) {
   struct tir *ir = c->ir;
@@ -63,6 +76,7 @@ static bool merge_pair(struct tma_statement *c, struct lower_tma_copy *out, uint
   tir_expr whole = below == 1                              ? outer
                    : count == 1 && is_within(ir, outer, 1) ? inner
                                                            : number_of(ir, outer, count, inner, below);
+  if (!whole) whole = stored_number_of(c, outer, count, inner, below);
   if (!whole) return false;
   c->loaded[d] = whole, out->extents[d] *= below;
   for (uint32_t i = d + 1; i + 1 < out->rank; i++)
