@@ -83,8 +83,9 @@ local function convolution()
                   constant and ", constant" or ""), last
 end
 
--- Random draws of the sketches whose products are of warp groups; persistent blocks are fewer than tiles.
-local function drawn(func)
+-- Random draws of the sketches whose products are of warp groups, by three streams in turn; persistent blocks are fewer
+-- than tiles.
+local function drawn(func, number)
   local rules = sources:path "rules.lua"
   files.write(rules, [[
 local ms, targets = require "msched", (require "msched").load "rules.targets"
@@ -102,7 +103,7 @@ ms.space(targets.changed(own, {
   end
   assert(#sketches > 0, "no sketch multiplies by warp groups")
   local pool = ms.pool(func, {jobs = 1, target = TARGET, files = {rules}})
-  local made, _, script_error = pool:replay(jobs_of({sketches = sketches}, draws, seed), false)
+  local made, _, script_error = pool:replay(jobs_of({sketches = sketches}, draws, seed + number % 3), false)
   pool:close()
   assert(not script_error, script_error)
   return made
@@ -189,11 +190,11 @@ local function check_estimates()
 end
 
 check_estimates()
-for _ = 1, convolutions do
+for number = 1, convolutions do
   local func, what, last = convolution()
   sources:begin(func)
   local here_written, here_asked, here_packed, seen = 0, asked, packed, {}
-  for i, c in ipairs(drawn(func)) do
+  for i, c in ipairs(drawn(func, number)) do
     if c and not seen[c.hash] then
       seen[c.hash] = true
       if check(func, ms.apply(func, c.trace):func(), i, what) then here_written = here_written + 1 end
