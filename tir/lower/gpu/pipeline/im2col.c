@@ -131,10 +131,9 @@ static bool find_coarse_digit(struct pixels *p, struct place *place, int64_t by)
 }
 
 /* A digit whose expression says it of no number is that of the row's number by so many pixels, where it is the same. */
-static bool find_digit(struct pixels *p, struct place *place, int64_t by) {
+static bool find_row_digit(struct pixels *p, struct place *place, int64_t by) {
   struct tir *ir = p->copy->ir;
   tir_type type = tir_type_of(ir, p->row);
-  if (!place->step || place->digit.by || find_coarse_digit(p, place, by)) return true;
   place->digit = (struct digit){by, 0}, place->first = tir_int(ir, type, 0);
   int64_t count = count_of(p, place);
   if (tir_type_of(ir, place->all) != type || count < 1) return false;
@@ -143,6 +142,11 @@ static bool find_digit(struct pixels *p, struct place *place, int64_t by) {
   place->digit.below = count;
   tir_expr remainder = tir_simplify(ir, tir_floormod(ir, quotient, tir_int(ir, type, count)));
   return tir_is_const(ir, tir_simplify(ir, tir_sub(ir, remainder, place->all)), 0);
+}
+
+static bool find_digit(struct pixels *p, struct place *place, int64_t by) {
+  if (!place->step || place->digit.by) return true;
+  return find_row_digit(p, place, by) || find_coarse_digit(p, place, by);
 }
 
 /* ---- What the instruction takes ---- */

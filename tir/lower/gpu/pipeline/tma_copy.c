@@ -266,16 +266,28 @@ static bool sort_conditions(struct tma_statement *c, const struct lower_tma_copy
 
 /* ---- Where it lies ---- */
 
-/* Tiled mode, of the tensor with fewer dimensions too, where conditions still say what lies in it; or else pixels. */
-static bool find_places(struct tma_statement *c, struct lower_tma_copy *out) {
+/* Tiled mode of the tensor with fewer dimensions, where conditions still say what lies in it. */
+static bool find_merged(struct tma_statement *c, struct lower_tma_copy *out, bool stored) {
   tir_expr within[TMA_MOST_CONDITIONS];
   uint32_t count;
-  if (find_boxes(c, out, false)) return true;
   struct tma_statement as_it_is = *c;
   struct lower_tma_copy begun = *out;
-  if (tma_merge_dimensions(c, out) && find_boxes(c, out, true) && sort_conditions(c, out, within, &count)) return true;
+  if (tma_merge_dimensions(c, out, stored) && find_boxes(c, out, true) && sort_conditions(c, out, within, &count))
+    return true;
   *c = as_it_is, *out = begun;
-  return find_boxes(c, out, true) || tma_find_pixels(c, out) || tma_refuse(c, as_it_is.why);
+  return false;
+}
+
+/* Tiled mode; or else pixels. */
+static bool find_places(struct tma_statement *c, struct lower_tma_copy *out) {
+  if (find_boxes(c, out, false)) return true;
+  const char *why = c->why;
+  if (find_merged(c, out, false)) return true;
+  struct tma_statement as_it_is = *c;
+  struct lower_tma_copy begun = *out;
+  if (find_boxes(c, out, true) || tma_find_pixels(c, out)) return true;
+  *c = as_it_is, *out = begun;
+  return find_merged(c, out, true) || tma_refuse(c, why);
 }
 
 bool lower_find_tma_copy(struct tir *ir, tir_stmt loop, tir_stmt top, struct lower_tma_copy *out, const char **why) {

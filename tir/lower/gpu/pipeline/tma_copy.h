@@ -63,8 +63,9 @@ int64_t tma_element(struct tma_statement *c, bool *known);
  * decide alone. */
 bool tma_covers(struct tma_statement *c, const tir_expr *within, uint32_t count, int64_t elements);
 
-/* Makes one dimension of those of the tensor that an index runs through one after the other; false: there are none. */
-bool tma_merge_dimensions(struct tma_statement *c, struct lower_tma_copy *out);
+/* Makes one dimension of those of the tensor that an index runs through one after the other; false: there are none.
+ * stored: also where that is only seen by what the copy stores. */
+bool tma_merge_dimensions(struct tma_statement *c, struct lower_tma_copy *out, bool stored);
 /* Fills one or several parts, each of as many rows as the others. */
 bool tma_find_parts(struct tma_statement *c, struct lower_tma_copy *out);
 

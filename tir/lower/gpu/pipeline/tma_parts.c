@@ -65,7 +65,7 @@ static tir_expr stored_number_of(struct tma_statement *c, tir_expr outer, int64_
 }
 
 /* Dimension d and the next are one: the second is never left, so that what lies outside of the tensor does so by d. */
-static bool merge_pair(struct tma_statement *c, struct lower_tma_copy *out, uint32_t d) {
+static bool merge_pair(struct tma_statement *c, struct lower_tma_copy *out, uint32_t d, bool stored) {
   struct tir *ir = c->ir;
   int64_t count = out->extents[d], below = out->extents[d + 1];
   tir_expr outer = c->loaded[d], inner = c->loaded[d + 1];
@@ -76,7 +76,7 @@ static bool merge_pair(struct tma_statement *c, struct lower_tma_copy *out, uint
   tir_expr whole = below == 1                              ? outer
                    : count == 1 && is_within(ir, outer, 1) ? inner
                                                            : number_of(ir, outer, count, inner, below);
-  if (!whole) whole = stored_number_of(c, outer, count, inner, below);
+  if (!whole && stored) whole = stored_number_of(c, outer, count, inner, below);
   if (!whole) return false;
   c->loaded[d] = whole, out->extents[d] *= below;
   for (uint32_t i = d + 1; i + 1 < out->rank; i++)
@@ -85,9 +85,9 @@ static bool merge_pair(struct tma_statement *c, struct lower_tma_copy *out, uint
   return true;
 }
 
-bool tma_merge_dimensions(struct tma_statement *c, struct lower_tma_copy *out) {
+bool tma_merge_dimensions(struct tma_statement *c, struct lower_tma_copy *out, bool stored) {
   bool any = false;
-  for (uint32_t d = out->rank - 1; d > 0 && out->rank > 2; d--) any |= merge_pair(c, out, d - 1);
+  for (uint32_t d = out->rank - 1; d > 0 && out->rank > 2; d--) any |= merge_pair(c, out, d - 1, stored);
   return any;
 }
 
