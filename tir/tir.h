@@ -94,8 +94,19 @@ typedef uint32_t tir_func;   /* a function of the module */
 
 /* A data type: code in bits 24-31, bits in 16-23, lanes in 0-15. */
 typedef uint32_t tir_type;
-enum tir_code { TIR_VOID, TIR_BOOL, TIR_INT, TIR_UINT, TIR_FLOAT, TIR_BFLOAT, TIR_HANDLE, TIR_STRING };
-enum { TIR_CODES = TIR_STRING + 1 }; /* how many */
+enum tir_code {
+  TIR_VOID,
+  TIR_BOOL,
+  TIR_INT,
+  TIR_UINT,
+  TIR_FLOAT,
+  TIR_BFLOAT,
+  TIR_HANDLE,
+  TIR_STRING,
+  TIR_E4M3, /* floats of 8 bits, as the OCP 8-bit Floating Point Specification has them: no infinity, one NaN */
+  TIR_E5M2, /* infinities and NaN as in a half, whose upper byte it is */
+  TIR_CODES /* how many */
+};
 #define TIR_TYPE(code, bits, lanes) ((tir_type)((code) << 24 | (bits) << 16 | (lanes)))
 #define TIR_T_VOID                  TIR_TYPE(TIR_VOID, 0, 0)
 #define TIR_T_BOOL                  TIR_TYPE(TIR_BOOL, 1, 1)
@@ -114,11 +125,13 @@ static inline tir_type tir_type_with_lanes(tir_type t, int lanes) {
 }
 static inline bool tir_type_is_int(tir_type t) { return tir_type_code(t) == TIR_INT || tir_type_code(t) == TIR_UINT; }
 static inline bool tir_type_is_float(tir_type t) {
-  return tir_type_code(t) == TIR_FLOAT || tir_type_code(t) == TIR_BFLOAT;
+  return tir_type_code(t) == TIR_FLOAT || tir_type_code(t) == TIR_BFLOAT || tir_type_code(t) >= TIR_E4M3;
 }
-static inline bool tir_type_is_short(tir_type t) { /* half or bfloat16 */
-  return tir_type_is_float(t) && tir_type_bits(t) == 16;
+static inline bool tir_type_is_byte(tir_type t) { return tir_type_code(t) >= TIR_E4M3; } /* a float of 8 bits */
+static inline bool tir_type_is_short(tir_type t) { /* of 16 bits or 8: computed in float32, and rounded */
+  return tir_type_is_float(t) && tir_type_bits(t) <= 16;
 }
+static inline bool tir_type_is_half(tir_type t) { return tir_type_is_short(t) && tir_type_bits(t) == 16; }
 /* Of an element, whose lanes lie side by side: the last byte may not be full. */
 static inline int64_t tir_type_bytes(tir_type t) { return ((int64_t)tir_type_bits(t) * tir_type_lanes(t) + 7) / 8; }
 bool tir_type_parse(const char *text, tir_type *out);   /* "float32", "int8x4", "bool", "handle" */

@@ -261,14 +261,14 @@ static void convert(struct emit_c *e, tir_expr x, struct c_type from, struct c_t
   }
 }
 
-/* The smaller or larger of two floats of a short type is one of that type. */
+/* The smaller or larger of two floats of a short type is one of that type; infinities of 8 bits saturate. */
 static bool is_extreme_of(const struct emit_c *e, tir_expr x, tir_type t) {
   const struct tir_expr_node *n = tir_at(e->ir, x), *a = tir_at(e->ir, n->a), *b = tir_at(e->ir, n->b);
   if ((n->kind != TIR_MIN && n->kind != TIR_MAX) || a->kind != TIR_CAST || b->kind != TIR_CAST) return false;
-  return tir_type_of(e->ir, a->a) == t && tir_type_of(e->ir, b->a) == t;
+  return !tir_type_is_byte(t) && tir_type_of(e->ir, a->a) == t && tir_type_of(e->ir, b->a) == t;
 }
 
-/* To floats of 16 bits, of what a float holds exactly (tir/lower/legalize.c). */
+/* To floats of 16 or 8 bits, of what a float holds exactly (tir/lower/legalize.c). */
 static void cast_to_short(struct emit_c *e, tir_expr x, tir_type to, struct c_chunk c) {
   tir_type from = tir_type_of(e->ir, x);
   char helper[64];

@@ -75,7 +75,8 @@ static void scalar_argument(struct emit_c *e, tir_type t, uint32_t i) {
   if (tir_type_code(t) == TIR_HANDLE)
     fprintf(e->out, "*(void **)args[%u], ", i);
   else if (tir_type_is_short(t))
-    fprintf(e->out, "%s(*(const uint16_t *)args[%u]), ", emit_c_short_helper(e, "of", t, 1, helper), i);
+    fprintf(e->out, "%s(*(const uint%d_t *)args[%u]), ", emit_c_short_helper(e, "of", t, 1, helper), tir_type_bits(t),
+            i);
   else
     fprintf(e->out, "*(const %s *)args[%u], ", emit_c_type_name(e, emit_c_stored(t, 1), type), i);
 }

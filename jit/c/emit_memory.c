@@ -257,12 +257,13 @@ void emit_c_stored_value(struct emit_c *e, tir_expr value, tir_type type, struct
   char helper[64], name[32];
   struct c_type stored = emit_c_stored(type, c.width);
   if (tir_type_is_short(type)) {
-    emit_c_short_helper(e, "to", type, c.width, helper);
+    bool copies = tir_type_is_byte(type) && tir_at(e->ir, value)->kind != TIR_CAST;
+    emit_c_short_helper(e, copies ? "copy" : "to", type, c.width, helper);
     emit_c_type_name(e, stored, name);
     if (c.width > 1)
       fprintf(e->out, "__builtin_convertvector(%s(", helper);
     else
-      fprintf(e->out, "(uint16_t)%s(", helper);
+      fprintf(e->out, "(%s)%s(", name, helper);
     emit_c_unrounded(e, value, c);
     fputc(')', e->out);
     if (c.width > 1) fprintf(e->out, ", %s)", name);

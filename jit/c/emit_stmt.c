@@ -235,7 +235,8 @@ static void captured_variable(struct emit_c *e, tir_var v, enum c_captured as) {
   char type[32];
   if (e->arrays[v]) emit_c_refuse(e, "a vector that a parallel loop or a kernel takes from outside has no form in C");
   bool bits = e->dialect->scalars_as_bits && tir_type_is_short(e->ir->vars.at[v].type);
-  if (as == C_PARAMETERS) parameter_type(e, v, type), fprintf(e->out, "%s ", bits ? "uint16_t" : type);
+  if (as == C_PARAMETERS && bits) fprintf(e->out, "uint%d_t ", tir_type_bits(e->ir->vars.at[v].type));
+  if (as == C_PARAMETERS && !bits) parameter_type(e, v, type), fprintf(e->out, "%s ", type);
   if (as == C_PARAMETERS && bits) fputs("ms_", e->out);
   emit_c_variable(e, v);
 }

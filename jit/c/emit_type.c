@@ -21,7 +21,7 @@ struct c_type emit_c_type(struct emit_c *e, tir_type t, int width) {
 struct c_type emit_c_stored(tir_type t, int width) {
   assert(width >= 1);
   int bits = tir_type_bits(t);
-  if (tir_type_is_float(t) && bits == 16) return (struct c_type){TIR_UINT, 16, width};
+  if (tir_type_is_short(t)) return (struct c_type){TIR_UINT, bits, width};
   if (tir_type_code(t) == TIR_BOOL) return (struct c_type){TIR_UINT, 8, width};
   return (struct c_type){tir_type_is_float(t) ? TIR_FLOAT : tir_type_code(t), bits, width};
 }
@@ -102,6 +102,14 @@ const char *emit_c_memory_name(struct emit_c *e, struct c_type t, char out[32]) 
   "  $U b = $S_u(power == 0, small, size + 0x38000000u);\n"                                                            \
   "  b = $S_u(power == 0x0f800000u, size + 0x70000000u, b);\n"                                                         \
   "  return ms_of_bits_$N(b | (h & 0x8000u) << 16);\n"
+/* small: a number whose addition rounds where the last bit of small ones is; apart: the exponents of both for 1; odd:
+ * half of what is cut off, but for its last bit; normal: the smallest normal number; largest: the bits of that. */
+#define TO_BYTE(rounding, apart, odd, shift, normal, largest)                                                          \
+  "  $U b = ms_bits_$N(x), size = b & 0x7fffffffu;\n"                                                                  \
+  "  $U small = ms_bits_$N(ms_of_bits_$N(size) + ms_of_bits_$N($P_u(" rounding "))) - " rounding ";\n"                 \
+  "  $U r = $S_u(size < " normal ", small, (size - " apart " + " odd " + (size >> " shift " & 1u)) >> " shift ");\n"   \
+  "  r = $S_u(r > " largest ", $P_u(" largest "), r);\n"                                                               \
+  "  return $S_u(size > 0x7f800000u, $P_u(0x7fu), r | (b >> 24 & 0x80u));\n"
 
 static const struct c_template templates[] = {
     {"splat", "", "$V ms_splat_$N($E x) { return x; }", "$V ms_splat_$N($E x) { return ($V){$X}; }"},
@@ -188,6 +196,26 @@ static const struct c_template templates[] = {
      "$V ms_of_half_$N($U h) {\n" BY_F16C("", "vcvtph2ps", "short", "(short)h", "") OF_HALF "#endif\n}",
      "$V ms_of_half_$N($U h) {\n" OF_HALF "}"},
     {"round_half", "to_half of_half", "$V ms_round_half_$N($V x) { return ms_of_half_$N(ms_to_half_$N(x)); }", NULL},
+    /* Floats of 8 bits, in the same way; what is larger than all is the largest. */
+    {"to_e4m3", "bits of_bits select:u splat:u",
+     "$U ms_to_e4m3_$N($V x) {\n" TO_BYTE("0x46800000u", "0x3c000000u", "0x7ffffu", "20", "0x3c800000u", "0x7eu") "}",
+     NULL},
+    {"of_e4m3", "bits of_bits select:u splat:u",
+     "$V ms_of_e4m3_$N($U b) {\n"
+     "  $U size = (b & 0x7fu) << 20;\n"
+     "  $U small = ms_bits_$N(ms_of_bits_$N(size + 0x3c800000u) - ms_of_bits_$N($P_u(0x3c800000u)));\n"
+     "  $U r = $S_u(size < 0x800000u, small, size + 0x3c000000u);\n"
+     "  return ms_of_bits_$N($S_u(size == 0x7f00000u, $P_u(0x7fc00000u), r) | (b & 0x80u) << 24);\n}",
+     NULL},
+    {"round_e4m3", "to_e4m3 of_e4m3", "$V ms_round_e4m3_$N($V x) { return ms_of_e4m3_$N(ms_to_e4m3_$N(x)); }", NULL},
+    {"copy_e4m3", "to_e4m3", "$U ms_copy_e4m3_$N($V x) { return ms_to_e4m3_$N(x); }", NULL},
+    {"to_e5m2", "bits of_bits select:u splat:u",
+     "$U ms_to_e5m2_$N($V x) {\n" TO_BYTE("0x43000000u", "0x38000000u", "0xfffffu", "21", "0x38800000u", "0x7bu") "}",
+     NULL},
+    {"of_e5m2", "of_half", "$V ms_of_e5m2_$N($U b) { return ms_of_half_$N(b << 8); }", NULL},
+    {"round_e5m2", "to_e5m2 of_e5m2", "$V ms_round_e5m2_$N($V x) { return ms_of_e5m2_$N(ms_to_e5m2_$N(x)); }", NULL},
+    /* Of what is one: infinities stay. */
+    {"copy_e5m2", "to_half", "$U ms_copy_e5m2_$N($V x) { return ms_to_half_$N(x) >> 8; }", NULL},
 };
 
 static const struct {
@@ -260,9 +288,16 @@ static void expand(struct emit_c *e, const char *text, struct c_type t, const ch
   fputc('\n', out);
 }
 
+/* NULL: it is not among them. */
+static const struct c_template *find_among(const struct c_template *list, const char *name) {
+  while (list && list->name && strcmp(list->name, name) != 0) list++;
+  return list && list->name ? list : NULL;
+}
+
 static const struct c_template *find_template(const struct emit_c *e, const char *name) {
-  for (const struct c_template *t = e->dialect->templates; t->name; t++)
-    if (!strcmp(t->name, name)) return t;
+  const struct c_template *own = find_among(e->dialect->templates, name);
+  if (!own && e->dialect->further) own = find_among(e->dialect->further(e), name);
+  if (own) return own;
   for (size_t i = 0; i < sizeof templates / sizeof *templates; i++)
     if (!strcmp(templates[i].name, name)) return &templates[i];
   assert(!"a helper without a template");
@@ -287,7 +322,10 @@ const char *emit_c_helper(struct emit_c *e, const char *name, struct c_type t, c
   return out;
 }
 
-const char *emit_c_short_word(tir_type t) { return tir_type_code(t) == TIR_BFLOAT ? "bfloat" : "half"; }
+const char *emit_c_short_word(tir_type t) {
+  enum tir_code code = tir_type_code(t);
+  return code == TIR_E4M3 ? "e4m3" : code == TIR_E5M2 ? "e5m2" : code == TIR_BFLOAT ? "bfloat" : "half";
+}
 
 const char *emit_c_short_helper(struct emit_c *e, const char *what, tir_type t, int width, char out[64]) {
   char name[16];

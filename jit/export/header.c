@@ -14,6 +14,8 @@ const char *header_type(tir_type type, char out[32]) {
   switch (tir_type_code(type)) {
   case TIR_FLOAT: return bits == 64 ? "double" : bits == 32 ? "float" : "uint16_t";
   case TIR_BFLOAT: return "uint16_t";
+  case TIR_E4M3:
+  case TIR_E5M2: return "uint8_t";
   case TIR_BOOL: return "uint8_t";
   case TIR_INT: snprintf(out, 32, "int%d_t", bits); return out;
   case TIR_UINT: snprintf(out, 32, "uint%d_t", bits); return out;
@@ -79,7 +81,9 @@ static void describe_parameter(FILE *out, const struct tir *ir, const struct tir
   print_list(out, ir, "strides", b->strides.count, tir_operands(ir, b->strides.first));
   print_list(out, ir, "from element", b->elem_offset && !is_zero(ir, b->elem_offset), &b->elem_offset);
   fprintf(out, "%s%s\n", b->strides.count ? "" : ", row-major",
-          tir_type_is_short(b->type) ? ", as 16-bit patterns" : "");
+          !tir_type_is_short(b->type) ? ""
+          : tir_type_is_byte(b->type) ? ", as 8-bit patterns"
+                                      : ", as 16-bit patterns");
 }
 
 /* ---- What all headers have ---- */

@@ -1,12 +1,17 @@
 -- Types of elements: all that Lua's files know of one. digits: binary digits of numbers that are exact, without signs
--- (of floats with the hidden one: IEEE 754-2019, table 3.5; bfloat16 is the upper half of a float32). onnx: the number
--- of TensorProto.DataType; numpy: the code of a .npy file; c: the type of exported C. low, high: least and largest.
+-- (of floats with the hidden one: IEEE 754-2019, table 3.5; bfloat16 is the upper half of a float32; OCP 8-bit Floating
+-- Point Specification). onnx: the number of TensorProto.DataType; numpy: the code of a .npy file; c: the type of
+-- exported C. low, high: least and largest. saturates: infinities that it has do not come of conversions.
 local types = {
   bool = {kind = "bool", bits = 8, digits = 1, onnx = 9, numpy = "b1", c = "uint8_t"},
   float16 = {kind = "float", bits = 16, digits = 11, exponent = 5, onnx = 10, numpy = "f2", c = "uint16_t",
              low = "-65504.0", high = "65504.0"},
   bfloat16 = {kind = "float", bits = 16, digits = 8, exponent = 8, onnx = 16, c = "uint16_t",
               low = "-338953138925153547590470800371487866880.0", high = "338953138925153547590470800371487866880.0"},
+  float8_e4m3fn = {kind = "float", bits = 8, digits = 4, exponent = 4, onnx = 17, c = "uint8_t", low = "-448.0",
+                   high = "448.0"},
+  float8_e5m2 = {kind = "float", bits = 8, digits = 3, exponent = 5, onnx = 19, c = "uint8_t", low = "-57344.0",
+                 high = "57344.0", saturates = true},
   float32 = {kind = "float", bits = 32, digits = 24, exponent = 8, onnx = 1, numpy = "f4", c = "float",
              low = "-340282346638528859811704183484516925440.0", high = "340282346638528859811704183484516925440.0"},
   float64 = {kind = "float", bits = 64, digits = 53, exponent = 11, onnx = 11, numpy = "f8", c = "double",
@@ -34,7 +39,7 @@ end
 
 -- Of vectors, too: float32x4.
 function element_types.is_float(name)
-  local of = types[name and name:match "^%a+%d*"]
+  local of = types[name] or name and types[name:match "^(.*)x%d+$"] or nil
   return of ~= nil and of.kind == "float"
 end
 
@@ -44,6 +49,7 @@ function element_types.holds(to, from)
   local wide, narrow = types[to], types[from]
   if not wide or not narrow or wide.kind == "bool" or narrow.kind == "bool" then return false end
   if narrow.kind == "float" then
+    if narrow.saturates and to ~= from then return false end
     return wide.kind == "float" and wide.digits >= narrow.digits and wide.exponent >= narrow.exponent
   end
   return wide.digits >= narrow.digits and not (narrow.kind == "int" and wide.kind == "uint")

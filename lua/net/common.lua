@@ -280,9 +280,9 @@ end
 function Node:has_attribute(name) return self.node.attributes[name] ~= nil end
 
 local ONNX_TYPES = element_types.by "onnx"
-local OTHER_TYPES = {[0] = "no type", [8] = "string", [14] = "complex64", [15] = "complex128", [17] = "float8e4m3fn",
-                     [18] = "float8e4m3fnuz", [19] = "float8e5m2", [20] = "float8e5m2fnuz", [21] = "uint4",
-                     [22] = "int4", [23] = "float4e2m1", [24] = "float8e8m0", [25] = "uint2", [26] = "int2"}
+local OTHER_TYPES = {[0] = "no type", [8] = "string", [14] = "complex64", [15] = "complex128",
+                     [18] = "float8e4m3fnuz", [20] = "float8e5m2fnuz", [21] = "uint4", [22] = "int4",
+                     [23] = "float4e2m1", [24] = "float8e8m0", [25] = "uint2", [26] = "int2"}
 -- The type that ONNX has by number.
 function Node:type_of(number)
   return ONNX_TYPES[number]
@@ -329,6 +329,8 @@ function common.text(shape) return "[" .. table.concat(shape, ", ") .. "]" end
 
 common.is_float = element_types.is_float
 function common.is_half(t) return t == "float16" or t == "bfloat16" end
+function common.is_byte(t) return t == "float8_e4m3fn" or t == "float8_e5m2" end
+local function is_short(t) return common.is_half(t) or common.is_byte(t) end
 -- The least and the greatest number of the types that networks are quantized to.
 common.LIMITS = {}
 for _, t in ipairs {"uint8", "int8", "uint16", "int16"} do
@@ -603,8 +605,8 @@ function common.keeps_convolutions(options)
   return options.fixed_order or ms.target(options.target or "native").arch ~= nil
 end
 
--- Floats of 16 bits are computed with as float32.
-function common.wide(x) return common.is_half(x.type) and te.cast(x, "float32") or x end
-function common.wide_type(t) return common.is_half(t) and "float32" or t end
+-- Floats of 16 or 8 bits are computed with as float32.
+function common.wide(x) return is_short(x.type) and te.cast(x, "float32") or x end
+function common.wide_type(t) return is_short(t) and "float32" or t end
 
 return common

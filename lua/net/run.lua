@@ -22,7 +22,8 @@ local function check_ranges(net, step, arrays)
 end
 
 local SAMPLES = 16
-local TOLERANCE = {float16 = 4e-3, bfloat16 = 3e-2, float32 = 1e-4, float64 = 1e-9}
+local TOLERANCE = {float8_e4m3fn = 0.25, float8_e5m2 = 0.5, float16 = 4e-3, bfloat16 = 3e-2, float32 = 1e-4,
+                   float64 = 1e-9}
 
 -- A float of a type less the one before it, as a part of it; nil: of other types.
 local function unit_of(type_)

@@ -97,6 +97,17 @@ uint16_t fibers_to_half(float x) {
   return bits;
 }
 
+static tir_type byte_type(bool e4m3) { return TIR_TYPE(e4m3 ? TIR_E4M3 : TIR_E5M2, 8, 1); }
+
+float fibers_of_byte(uint8_t bits, bool e4m3) { return (float)tir_fetch_element(byte_type(e4m3), &bits); }
+
+/* As cvt.satfinite does: infinities are too large, too. */
+uint8_t fibers_to_byte(float x, bool e4m3) {
+  uint8_t bits;
+  tir_put_element(byte_type(e4m3), &bits, isinf(x) ? copysign(1e30, x) : x);
+  return bits;
+}
+
 uint32_t fibers_to_tf32(uint32_t bits) {
   const uint32_t left_out = 0x1fff, exponent = 0x7f800000;
   return (bits & exponent) == exponent ? bits : (bits + (left_out + 1) / 2) & ~left_out;

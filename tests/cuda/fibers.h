@@ -4,6 +4,7 @@
 #ifndef TEST_FIBERS_H
 #define TEST_FIBERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,6 +48,8 @@ void fibers_fail(const char *format, ...) __attribute__((format(printf, 1, 2), n
 /* Conversions that a GPU has instructions for. */
 float fibers_of_half(uint16_t bits);
 uint16_t fibers_to_half(float x);
+float fibers_of_byte(uint8_t bits, bool e4m3); /* else E5M2 */
+uint8_t fibers_to_byte(float x, bool e4m3);
 uint32_t fibers_to_tf32(uint32_t bits); /* of a float */
 
 /* Where lanes load from shared memory no bank may have two words for one pass. */

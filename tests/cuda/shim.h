@@ -24,6 +24,9 @@ extern thread_local unsigned char ms_shared[];
 #define MS_PTX(type, name, parameters) [[maybe_unused]] static type name##_by_ptx parameters
 [[maybe_unused]] static float ms_of_half_f32(uint32_t bits) { return fibers_of_half((uint16_t)bits); }
 [[maybe_unused]] static uint32_t ms_to_half_f32(float x) { return fibers_to_half(x); }
+[[maybe_unused]] static float ms_cvt_f32_e4m3(uint32_t bits) { return fibers_of_byte((uint8_t)bits, true); }
+[[maybe_unused]] static uint32_t ms_cvt_e4m3_f32(float x) { return fibers_to_byte(x, true); }
+[[maybe_unused]] static uint32_t ms_cvt_e5m2_f32(float x) { return fibers_to_byte(x, false); }
 [[maybe_unused]] static float ms_keep_f32(float x) { return x; }
 [[maybe_unused]] static double ms_keep_f64(double x) { return x; }
 

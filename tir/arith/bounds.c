@@ -21,6 +21,7 @@ struct tir_bounds tir_type_bounds(tir_type type) {
 double tir_greatest_float(tir_type type) {
   MS_CHECK(tir_type_is_float(type));
   if (tir_type_code(type) == TIR_BFLOAT) return 0x1.FEp127;
+  if (tir_type_is_byte(type)) return tir_type_code(type) == TIR_E4M3 ? 448.0 : 57344.0;
   switch (tir_type_bits(type)) {
   case 16: return 65504.0;
   case 32: return (double)FLT_MAX;

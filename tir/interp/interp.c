@@ -76,6 +76,8 @@ static bool bind_arguments(const struct tir *ir, tir_func f, const struct tir_ar
 /* ---- A run ---- */
 
 static double epsilon_of(const struct program *p) {
+  if (interp_rounded & ROUNDED_E5M2) return 0x1p-2;
+  if (interp_rounded & ROUNDED_E4M3) return 0x1p-3;
   if (interp_rounded & ROUNDED_BF16) return 0x1p-7;
   if (interp_rounded & ROUNDED_F16) return 0x1p-10;
   if (!fetestexcept(FE_INEXACT)) return 0;

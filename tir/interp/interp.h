@@ -182,7 +182,7 @@ struct view {
 // clang-format off
 enum format {
   FORMAT_I8, FORMAT_U8, FORMAT_I16, FORMAT_U16, FORMAT_I32, FORMAT_U32, FORMAT_I64, FORMAT_F16, FORMAT_BF16,
-  FORMAT_F32, FORMAT_F64, FORMAT_BAD
+  FORMAT_F32, FORMAT_F64, FORMAT_E4M3, FORMAT_E5M2, FORMAT_BAD
 };
 // clang-format on
 enum format interp_format(tir_type t);
@@ -215,8 +215,8 @@ static inline double interp_most(double a, double b) {
   return a > b || b != b || (a == b && __builtin_signbit(b)) ? a : b;
 }
 double interp_math2(tir_type t, int which, double x, double y); /* of numbers of the type */
-/* Set when a float16 or bfloat16 result was rounded; rounding to float32 or float64 sets FE_INEXACT. */
-enum { ROUNDED_F16 = 1, ROUNDED_BF16 = 2 };
+/* Set when a float of 16 or 8 bits was rounded; rounding to float32 or float64 sets FE_INEXACT. */
+enum { ROUNDED_F16 = 1, ROUNDED_BF16 = 2, ROUNDED_E4M3 = 4, ROUNDED_E5M2 = 8 };
 extern _Thread_local unsigned interp_rounded;
 
 /* ---- Execution ---- */

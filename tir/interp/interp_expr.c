@@ -190,6 +190,8 @@ operand interp_binary(struct compiler *c, enum tir_kind kind, operand a, operand
   case TIR_GE: interp_emit(c, comparison(kind, of), dst, b, a, 0, 0); break;
   default: interp_emit(c, comparison(kind, of), dst, a, b, 0, 0); break;
   }
+  bool extreme = kind == TIR_MIN || kind == TIR_MAX;
+  if (extreme && tir_type_is_byte(of)) interp_emit(c, OP_ROUND, dst, dst, 0, 0, (operand)of); /* infinities saturate */
   return dst;
 }
 
@@ -387,7 +389,11 @@ static operand compile(struct compiler *c, tir_expr e, int lane) {
   case TIR_INT_IMM: return interp_int(c, interp_wrap(n->type, n->imm));
   case TIR_FLOAT_IMM: {
     unsigned rounded = interp_rounded;
-    operand at = interp_constant(c, (union value){.f = interp_round_to(n->type, n->real)});
+    bool stays = tir_type_is_byte(n->type) && isinf(n->real); /* an infinity, where the type has it */
+    union value v = {.f = n->real};
+    unsigned char bits;
+    if (stays) interp_put(interp_format(n->type), &bits, v), v = interp_fetch(interp_format(n->type), &bits);
+    operand at = interp_constant(c, stays ? v : (union value){.f = interp_round_to(n->type, n->real)});
     interp_rounded = rounded;
     return at;
   }

@@ -7,17 +7,21 @@
 
 _Thread_local unsigned interp_rounded;
 
-/* ---- Floats of 16 bits ---- */
+/* ---- Floats of 16 and of 8 bits ---- */
 
 /* What a narrow float type can hold: bits of its significand (the hidden one counted), the exponent of its smallest
- * normal number, and the first magnitude that rounds to infinity. */
+ * normal number, and the first magnitude that rounds to infinity, or else, where there is a greatest, to that: floats
+ * of 8 bits saturate, infinities too, as PTX's cvt.satfinite and ONNX's Cast do. */
 struct narrow {
   int precision, min_exponent;
-  double overflow;
+  double overflow, greatest;
   unsigned flag;
 };
-static const struct narrow half = {11, -14, 65520.0, ROUNDED_F16};
-static const struct narrow brain = {8, -126, 0x1.FFp127, ROUNDED_BF16};
+static const struct narrow half = {11, -14, 65520.0, 0, ROUNDED_F16};
+static const struct narrow brain = {8, -126, 0x1.FFp127, 0, ROUNDED_BF16};
+static const struct narrow e4m3 = {4, -6, 448.0, 448.0, ROUNDED_E4M3};
+static const struct narrow e5m2 = {3, -14, 57344.0, 57344.0, ROUNDED_E5M2};
+static const struct narrow *byte_of(enum tir_code code) { return code == TIR_E4M3 ? &e4m3 : &e5m2; }
 
 /* A double's exponent, and powers of two, by their bits: frexp and ldexp are calls, and most of a conversion's time. */
 enum { FRACTION_BITS = 52, BIAS = 1023 };
@@ -40,10 +44,10 @@ static double power_of_two(int exponent) {
 }
 
 static double round_narrow(const struct narrow *n, double x) {
-  if (x == 0 || !isfinite(x)) return x;
+  if (x == 0 || isnan(x) || (isinf(x) && !n->greatest)) return x;
   if (fabs(x) >= n->overflow) {
-    interp_rounded |= n->flag;
-    return copysign(INFINITY, x);
+    if (fabs(x) != n->greatest) interp_rounded |= n->flag;
+    return copysign(n->greatest ? n->greatest : INFINITY, x);
   }
   int exponent = exponent_of(x), lowest = exponent < n->min_exponent ? n->min_exponent : exponent;
   /* The quantum is a power of two: scaling by it is exact, and nearbyint rounds to nearest, ties to even. */
@@ -55,6 +59,7 @@ static double round_narrow(const struct narrow *n, double x) {
 
 double interp_round_to(tir_type t, double x) {
   if (tir_type_code(t) == TIR_BFLOAT) return round_narrow(&brain, x);
+  if (tir_type_is_byte(t)) return round_narrow(byte_of(tir_type_code(t)), x);
   switch (tir_type_bits(t)) {
   case 16: return round_narrow(&half, x);
   case 32: return (double)(float)x;
@@ -85,6 +90,29 @@ static double interp_from_half(uint16_t h) {
   return h & 0x8000 ? -x : x;
 }
 static_assert(BIAS - HALF_BIAS == 1008, "the power of two that interp_from_half multiplies by");
+
+/* An infinity stays one where the type has it: it is a copy of such. */
+static uint8_t to_byte(const struct narrow *n, double x) {
+  int fraction = n->precision - 1;
+  uint8_t sign = signbit(x) ? 0x80 : 0;
+  if (isnan(x)) return 0x7F;
+  if (isinf(x) && n == &e5m2) return sign | 0x7C;
+  x = round_narrow(n, x);
+  int exponent = exponent_of(x);
+  if (exponent < n->min_exponent) return sign | (uint8_t)(fabs(x) * power_of_two(fraction - n->min_exponent));
+  uint64_t rest = bits_of(x) >> (FRACTION_BITS - fraction) & ((1u << fraction) - 1);
+  return sign | (uint8_t)((exponent - n->min_exponent + 1) << fraction) | (uint8_t)rest;
+}
+
+static double from_byte(const struct narrow *n, uint8_t b) {
+  enum { MAGNITUDE = 0x7F, INFINITE = 0x7C };
+  int fraction = n->precision - 1, magnitude = b & MAGNITUDE, exponent = magnitude >> fraction;
+  int rest = magnitude & ((1 << fraction) - 1), hidden = exponent ? 1 << fraction : 0;
+  double x = (rest + hidden) * power_of_two((exponent ? exponent : 1) + n->min_exponent - 1 - fraction);
+  if (n == &e4m3 && magnitude == MAGNITUDE) x = NAN;
+  if (n == &e5m2 && magnitude >= INFINITE) x = magnitude == INFINITE ? INFINITY : NAN;
+  return b & 0x80 ? -x : x;
+}
 
 static double from_brain(uint16_t b) {
   uint32_t bits = (uint32_t)b << 16;
@@ -158,6 +186,8 @@ enum format interp_format(tir_type t) {
   }
   case TIR_FLOAT: return bits == 16 ? FORMAT_F16 : bits == 32 ? FORMAT_F32 : bits == 64 ? FORMAT_F64 : FORMAT_BAD;
   case TIR_BFLOAT: return bits == 16 ? FORMAT_BF16 : FORMAT_BAD;
+  case TIR_E4M3: return FORMAT_E4M3;
+  case TIR_E5M2: return FORMAT_E5M2;
   case TIR_HANDLE: return FORMAT_I64;
   default: return FORMAT_BAD;
   }
@@ -165,7 +195,7 @@ enum format interp_format(tir_type t) {
 
 int interp_format_size(enum format format) {
   assert(format <= FORMAT_BAD);
-  static const uint8_t sizes[] = {1, 1, 2, 2, 4, 4, 8, 2, 2, 4, 8, 1};
+  static const uint8_t sizes[] = {1, 1, 2, 2, 4, 4, 8, 2, 2, 4, 8, 1, 1, 1};
   return sizes[format];
 }
 
@@ -195,6 +225,8 @@ union value interp_fetch(enum format format, const void *at) {
     memcpy(&bits, at, sizeof bits);
     v.f = format == FORMAT_F16 ? interp_from_half(bits) : from_brain(bits);
     return v;
+  case FORMAT_E4M3: v.f = from_byte(&e4m3, *(const uint8_t *)at); return v;
+  case FORMAT_E5M2: v.f = from_byte(&e5m2, *(const uint8_t *)at); return v;
   case FORMAT_BAD: break;
   }
   assert(!"an element without a format");
@@ -226,6 +258,8 @@ void interp_put(enum format format, void *at, union value v) {
     bits = format == FORMAT_F16 ? interp_to_half(v.f) : to_brain(v.f);
     memcpy(at, &bits, sizeof bits);
     return;
+  case FORMAT_E4M3: *(uint8_t *)at = to_byte(&e4m3, v.f); return;
+  case FORMAT_E5M2: *(uint8_t *)at = to_byte(&e5m2, v.f); return;
   case FORMAT_BAD: break;
   }
   assert(!"an element without a format");

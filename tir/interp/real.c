@@ -13,6 +13,7 @@ double tir_type_epsilon(tir_type type) {
   if (!tir_type_is_float(type)) return 0;
   if (tir_type_bits(type) == 64) return 0x1p-52;
   if (tir_type_bits(type) == 32) return 0x1p-23;
+  if (tir_type_is_byte(type)) return tir_type_code(type) == TIR_E4M3 ? 0x1p-3 : 0x1p-2;
   return tir_type_code(type) == TIR_BFLOAT ? 0x1p-7 : 0x1p-10;
 }
 

@@ -10,10 +10,15 @@ struct base {
   int bits; /* 0: a number follows */
 };
 
-/* "uint" stands before "int", "bfloat" before "float": the first prefix that fits is taken. */
+/* "uint" stands before "int", "bfloat" before "float": the first prefix that fits is taken. Floats of 8 bits have two
+ * names, TVM's older ones the second. */
 static const struct base bases[] = {
-    {"bool", TIR_BOOL, 1}, {"handle", TIR_HANDLE, 64}, {"void", TIR_VOID, -1},    {"string", TIR_STRING, -1},
-    {"uint", TIR_UINT, 0}, {"int", TIR_INT, 0},        {"bfloat", TIR_BFLOAT, 0}, {"float", TIR_FLOAT, 0},
+    {"float8_e4m3fn", TIR_E4M3, 8}, {"float8_e5m2", TIR_E5M2, 8},
+    {"e4m3_float8", TIR_E4M3, 8},   {"e5m2_float8", TIR_E5M2, 8},
+    {"bool", TIR_BOOL, 1},          {"handle", TIR_HANDLE, 64},
+    {"void", TIR_VOID, -1},         {"string", TIR_STRING, -1},
+    {"uint", TIR_UINT, 0},          {"int", TIR_INT, 0},
+    {"bfloat", TIR_BFLOAT, 0},      {"float", TIR_FLOAT, 0},
 };
 enum { BASE_COUNT = sizeof bases / sizeof bases[0] };
 
@@ -61,7 +66,8 @@ bool tir_type_parse(const char *text, tir_type *out) {
 }
 
 const char *tir_type_text(tir_type t, char buffer[24]) {
-  static const char *const names[] = {"void", "bool", "int", "uint", "float", "bfloat", "handle", "string"};
+  static const char *const names[] = {"void",   "bool",   "int",    "uint",          "float",
+                                      "bfloat", "handle", "string", "float8_e4m3fn", "float8_e5m2"};
   _Static_assert(sizeof names / sizeof *names == TIR_CODES, "a name for each code");
   enum tir_code code = tir_type_code(t);
   int length = snprintf(buffer, 24, "%s", (int)code < TIR_CODES ? names[code] : "unknown");

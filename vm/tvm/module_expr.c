@@ -50,6 +50,7 @@ static bool read_float(struct module_graph *g, uint32_t node, tir_expr *out) {
   if (!json_is_number(value) && !vm_json_is_real(value, &real)) return module_fail(g, node, "value", "it is no number");
   double most = tir_type_bits(type) == 64            ? INFINITY
                 : type == TIR_TYPE(TIR_FLOAT, 16, 1) ? 65504
+                : tir_type_is_byte(type)             ? (tir_type_code(type) == TIR_E4M3 ? 448 : 57344)
                                                      : 3.4028234663852886e38;
   if (isfinite(real) && fabs(real) > most)
     return module_fail(g, node, "value", "%g is too large for %s", real, tir_type_text(type, text));

@@ -13,7 +13,7 @@
 enum { THREADS = 256, MOST_BLOCKS = 1024, EACH = 16 /* elements of a thread, where there are fewer blocks */ };
 
 /* How elements lie in memory: integers by their bytes, then floats. */
-enum layout { BYTES_1, BYTES_2, BYTES_4, BYTES_8, HALF, BRAIN, SINGLE, DOUBLE };
+enum layout { BYTES_1, BYTES_2, BYTES_4, BYTES_8, HALF, BRAIN, SINGLE, DOUBLE, E4M3, E5M2 };
 
 struct found { /* as the kernel has it */
   uint64_t differing, nans, first, most, fractions;
@@ -41,26 +41,34 @@ static const char source[] =
     "  float x = ms_check_as<float>(rest << 13) * 5192296858534827628530496329220096.0f;\n"
     "  return sign ? -x : x;\n"
     "}\n"
+    "__device__ static double ms_check_byte(int layout, unsigned b) {\n"
+    "  unsigned size = b & 0x7fu;\n"
+    "  float x = layout == 8 ? ms_check_as<float>(size << 20) * 1329227995784915872903807060280344576.0f\n"
+    "                        : ms_check_as<float>(size << 21) * 5192296858534827628530496329220096.0f;\n"
+    "  if (layout == 8 ? size == 0x7fu : size >= 0x7cu) x = ms_check_as<float>(0x7f800000u | size << 21);\n"
+    "  return b & 0x80u ? -x : x;\n"
+    "}\n"
     "__device__ static double ms_check_float(int layout, const void *at, ms_u64 i) {\n"
     "  switch (layout) {\n"
     "  case 4: return ms_check_half(((const unsigned short *)at)[i]);\n"
     "  case 5: return ms_check_as<float>((unsigned)((const unsigned short *)at)[i] << 16);\n"
     "  case 6: return ((const float *)at)[i];\n"
+    "  case 8: case 9: return ms_check_byte(layout, ((const unsigned char *)at)[i]);\n"
     "  default: return ((const double *)at)[i];\n"
     "  }\n"
     "}\n"
     "__device__ static ms_u64 ms_check_bits(int layout, const void *at, ms_u64 i) {\n"
     "  switch (layout) {\n"
-    "  case 0: return ((const unsigned char *)at)[i];\n"
+    "  case 0: case 8: case 9: return ((const unsigned char *)at)[i];\n"
     "  case 1: case 4: case 5: return ((const unsigned short *)at)[i];\n"
     "  case 2: case 6: return ((const unsigned *)at)[i];\n"
     "  default: return ((const ms_u64 *)at)[i];\n"
     "  }\n"
     "}\n"
-    "// A number that is none of the smallest nor of the largest of 16 bits, rounded to these: ties to even.\n"
+    "// A number that is none of the smallest nor of the largest of a short type, rounded to it: ties to even.\n"
     "__device__ static unsigned short ms_check_short(double x, int exponent_bits, int mantissa_bits) {\n"
     "  ms_u64 bits = ms_check_as<ms_u64>(x), magnitude = bits & 0x7fffffffffffffffull;\n"
-    "  unsigned short sign = (unsigned short)(bits >> 48 & 0x8000u);\n"
+    "  unsigned short sign = (unsigned short)(bits >> 63 << (exponent_bits + mantissa_bits));\n"
     "  if (!magnitude) return sign;\n"
     "  int cut = 52 - mantissa_bits;\n"
     "  magnitude -= (ms_u64)(1023 - ((1 << (exponent_bits - 1)) - 1)) << 52;\n"
@@ -72,6 +80,8 @@ static const char source[] =
     "  case 4: return ms_check_short(x, 5, 10);\n"
     "  case 5: return ms_check_short(x, 8, 7);\n"
     "  case 6: return ms_check_as<unsigned>((float)x);\n"
+    "  case 8: return ms_check_short(x, 4, 3);\n"
+    "  case 9: return ms_check_short(x, 5, 2);\n"
     "  default: return ms_check_as<ms_u64>(x);\n"
     "  }\n"
     "}\n"
@@ -90,7 +100,7 @@ static const char source[] =
     "}\n"
     "__device__ static void ms_check_put(int layout, void *at, ms_u64 i, ms_u64 bits) {\n"
     "  switch (layout) {\n"
-    "  case 0: ((unsigned char *)at)[i] = (unsigned char)bits; break;\n"
+    "  case 0: case 8: case 9: ((unsigned char *)at)[i] = (unsigned char)bits; break;\n"
     "  case 1: case 4: case 5: ((unsigned short *)at)[i] = (unsigned short)bits; break;\n"
     "  case 2: case 6: ((unsigned *)at)[i] = (unsigned)bits; break;\n"
     "  default: ((ms_u64 *)at)[i] = bits;\n"
@@ -202,6 +212,7 @@ static struct jit_checker *open_checker(struct jit_device *device, const void *c
 
 static enum layout layout_of(tir_type type) {
   int bits = tir_type_bits(type);
+  if (tir_type_is_byte(type)) return tir_type_code(type) == TIR_E4M3 ? E4M3 : E5M2;
   if (tir_type_is_float(type))
     return bits == 64 ? DOUBLE : bits == 32 ? SINGLE : tir_type_code(type) == TIR_BFLOAT ? BRAIN : HALF;
   return bits <= 8 ? BYTES_1 : bits == 16 ? BYTES_2 : bits == 32 ? BYTES_4 : BYTES_8;
@@ -231,7 +242,7 @@ static bool fill(const struct jit_checker *c, void *at, const struct jit_content
   (void)known;
   unsigned blocks = blocks_for(elements);
   uint64_t step = (uint64_t)blocks * THREADS;
-  if (!elements || (how == JIT_FILL_NUDGED && layout < SINGLE)) return true;
+  if (!elements || (how == JIT_FILL_NUDGED && layout != SINGLE && layout != DOUBLE)) return true;
   void *operands[] = {&at, &layout, &elements, &step, &base, &draws.count, &draws.first, &real, &nudge};
   return driver_enter(c->device, err) && launch(c, c->fill, blocks, operands, err);
 }

@@ -34,6 +34,26 @@ static const struct c_template templates[] = {
     {"clz", "", "$V ms_clz_$N($V x) { return ($V)(__clzll((long long)(uint64_t)($U)x) - 64 + $B); }", NULL},
     {NULL, NULL, NULL, NULL}};
 
+/* Floats of 8 bits, two of which an instruction converts: the other one is 0. Source: PTX ISA, "cvt". */
+#define TO_BYTE(format)                                                                                                \
+  "MS_PTX($U, ms_cvt_" format "_$N, ($V x)) {\n  uint16_t b;\n"                                                        \
+  "  asm(\"cvt.rn.satfinite." format "x2.f32 %0, %1, %2;\" : \"=h\"(b) : \"f\"(0.0f), \"f\"(x));\n  return b;\n}\n"    \
+  "MS_HELPER $U ms_to_" format "_$N($V x) { return ms_cvt_" format "_$N(x); }"
+#define OF_BYTE(format)                                                                                                \
+  "MS_PTX($V, ms_cvt_$N_" format ", ($U b)) {\n  $V x;\n"                                                              \
+  "  asm(\"{\\n  .reg .b32 p;\\n  .reg .b16 low, high;\\n  cvt.rn.f16x2." format "x2 p, %1;\\n\"\n"                    \
+  "      \"  mov.b32 {low, high}, p;\\n  cvt.f32.f16 %0, low;\\n}\" : \"=f\"(x) : \"h\"((uint16_t)b));\n"              \
+  "  return x;\n}\n"                                                                                                   \
+  "MS_HELPER $V ms_of_" format "_$N($U b) { return ms_cvt_$N_" format "(b); }"
+static const struct c_template of_bytes[] = {{"to_e4m3", "", TO_BYTE("e4m3"), NULL},
+                                             {"of_e4m3", "", OF_BYTE("e4m3"), NULL},
+                                             {"to_e5m2", "", TO_BYTE("e5m2"), NULL},
+                                             {NULL, NULL, NULL, NULL}};
+
+static const struct c_template *further_templates(const struct emit_c *e) {
+  return tir_has(e->target->gpu.capabilities, TIR_HAS_FLOAT_BYTES) ? of_bytes : NULL;
+}
+
 /* ---- Calls ---- */
 
 static bool is_own(const struct emit_c *e, tir_buffer buffer) {
@@ -531,6 +551,7 @@ const struct c_dialect emit_c_cuda = {
     .bound = {"([&] { ", "return ", "}())"},
     .scalars_as_bits = true,
     .templates = templates,
+    .further = further_templates,
     .call = write_call,
     .copy = store_vector,
     .bind = emit_cuda_bind_vector,

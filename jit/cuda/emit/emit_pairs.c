@@ -23,7 +23,7 @@ static const struct pairs {
 } widths[] = {{2, "uint32_t", ""}, {4, "uint2", "xy"}, {8, "uint4", "xyzw"}};
 
 static const struct pairs *pairs_of(tir_type t) {
-  for (size_t i = 0; tir_type_is_short(t) && i < sizeof widths / sizeof *widths; i++)
+  for (size_t i = 0; tir_type_is_half(t) && i < sizeof widths / sizeof *widths; i++)
     if (widths[i].lanes == tir_type_lanes(t)) return &widths[i];
   return NULL;
 }

@@ -19,7 +19,7 @@ bool emit_c_wgmma_fragment(struct emit_c *e, tir_buffer buffer) {
   tir_type type = tir_buffer_at(e->ir, buffer)->type;
   char constraint;
   const char *sum = is_scope(e, buffer, TIR_SCOPE_WGMMA) ? emit_cuda_sum_type(type, &constraint) : NULL;
-  if (!sum && !(is_scope(e, buffer, TIR_SCOPE_WGMMA_A) && tir_type_is_short(type))) return false;
+  if (!sum && !(is_scope(e, buffer, TIR_SCOPE_WGMMA_A) && tir_type_is_half(type))) return false;
   emit_c_line(e, "%s %s[%u];", sum ? sum : "uint32_t", emit_c_declare_buffer(e, buffer), registers_of(e, buffer));
   return true;
 }

@@ -297,6 +297,13 @@ static LLVMValueRef cast(struct emit *e, const struct tir_expr_node *n) {
   return emit_cast(e, step ? binary(e, of, false) : emit_expr(e, n->a), of->type, n->type);
 }
 
+static LLVMValueRef real_constant(struct emit *e, const struct tir_expr_node *n) {
+  uint8_t bits;
+  if (!tir_type_is_byte(n->type)) return LLVMConstReal(emit_type(e, n->type), n->real);
+  tir_put_element(tir_type_with_lanes(n->type, 1), &bits, n->real);
+  return LLVMConstInt(emit_type(e, n->type), bits, false);
+}
+
 LLVMValueRef emit_expr(struct emit *e, tir_expr x) {
   assert(x && x < e->ir->exprs.count);
   const struct tir_expr_node *n = tir_at(e->ir, x);
@@ -304,7 +311,7 @@ LLVMValueRef emit_expr(struct emit *e, tir_expr x) {
   switch (n->kind) {
   case TIR_INT_IMM:
     return LLVMConstInt(emit_type(e, n->type), (unsigned long long)n->imm, tir_type_code(n->type) == TIR_INT);
-  case TIR_FLOAT_IMM: return LLVMConstReal(emit_type(e, n->type), n->real);
+  case TIR_FLOAT_IMM: return real_constant(e, n);
   case TIR_VAR: return variable(e, n);
   case TIR_DATA: return e->buffers[n->ref] ? e->buffers[n->ref] : emit_refusal(e, "a buffer is used outside its scope");
   case TIR_NOT: return LLVMBuildNot(e->builder, emit_expr(e, n->a), "");

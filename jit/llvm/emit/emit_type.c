@@ -14,6 +14,8 @@ static LLVMTypeRef scalar_type(struct emit *e, tir_type type) {
     return bits == 16   ? LLVMHalfTypeInContext(e->context)
            : bits == 32 ? LLVMFloatTypeInContext(e->context)
                         : LLVMDoubleTypeInContext(e->context);
+  case TIR_E4M3:
+  case TIR_E5M2: return LLVMInt8TypeInContext(e->context); /* as it stands in memory */
   case TIR_HANDLE: return LLVMPointerTypeInContext(e->context, 0);
   default: return LLVMVoidTypeInContext(e->context);
   }
@@ -125,11 +127,84 @@ static LLVMValueRef widen_bfloat(struct emit *e, LLVMValueRef value, int lanes) 
   return LLVMBuildBitCast(e->builder, bits, emit_type(e, TIR_TYPE(TIR_FLOAT, 32, lanes)), "");
 }
 
+/* ---- Floats of 8 bits, which are their bits: a conversion spells out what it does ---- */
+
+/* How they lie in a float32's bits: by how many bits its fraction is longer; the exponents that both have for 1, apart,
+ * in the float's place; its smallest normal number; what rounds, by an addition, at the last bit of numbers below it;
+ * the bits of the largest number. */
+struct byte_form {
+  unsigned shift;
+  uint64_t apart, normal, rounding, largest;
+};
+static const struct byte_form e4m3 = {20, 0x3c000000, 0x3c800000, 0x46800000, 0x7e};
+static const struct byte_form e5m2 = {21, 0x38000000, 0x38800000, 0x43000000, 0x7b};
+static const struct byte_form *byte_form(tir_type t) { return tir_type_code(t) == TIR_E4M3 ? &e4m3 : &e5m2; }
+
+enum { BYTE_SIZE = 0x7f, BYTE_SIGN = 0x80, BYTE_NAN = 0x7f, BYTE_TO_SIGN = 24, BYTE_INFINITE = 0x7c };
+
+static LLVMValueRef as_type(struct emit *e, LLVMValueRef value, enum tir_code code, int lanes) {
+  return LLVMBuildBitCast(e->builder, value, emit_type(e, TIR_TYPE(code, 32, lanes)), "");
+}
+
+/* The sum or difference of two floats that are given by their bits, by its bits. */
+static LLVMValueRef of_bits(struct emit *e, bool adds, LLVMValueRef a, LLVMValueRef b, int lanes) {
+  LLVMValueRef x = as_type(e, a, TIR_FLOAT, lanes), y = as_type(e, b, TIR_FLOAT, lanes);
+  return as_type(e, adds ? LLVMBuildFAdd(e->builder, x, y, "") : LLVMBuildFSub(e->builder, x, y, ""), TIR_UINT, lanes);
+}
+
+/* Source: OCP 8-bit Floating Point Specification, "FP8 format details". Subnormal numbers by a subtraction, which is
+ * exact. */
+static LLVMValueRef widen_byte(struct emit *e, LLVMValueRef value, tir_type from) {
+  LLVMBuilderRef w = e->builder;
+  int lanes = tir_type_lanes(from);
+  const struct byte_form *f = byte_form(from);
+  bool infinite = f == &e5m2;
+  LLVMValueRef bits = LLVMBuildZExt(w, value, emit_type(e, TIR_TYPE(TIR_UINT, 32, lanes)), "");
+  LLVMValueRef number = LLVMBuildAnd(w, bits, whole(e, BYTE_SIZE, lanes), "");
+  LLVMValueRef size = LLVMBuildShl(w, number, whole(e, f->shift, lanes), ""), normal = whole(e, f->normal, lanes);
+  LLVMValueRef small = of_bits(e, false, LLVMBuildAdd(w, size, normal, ""), normal, lanes);
+  LLVMValueRef large = LLVMBuildAdd(w, size, whole(e, f->apart, lanes), "");
+  LLVMValueRef is_small = LLVMBuildICmp(w, LLVMIntULT, size, whole(e, 1 << 23, lanes), "");
+  LLVMValueRef none = LLVMBuildICmp(w, LLVMIntUGE, number, whole(e, infinite ? BYTE_INFINITE : BYTE_NAN, lanes), "");
+  LLVMValueRef last = infinite ? LLVMBuildOr(w, size, whole(e, 0x7f800000, lanes), "") : whole(e, 0x7fc00000, lanes);
+  LLVMValueRef chosen = LLVMBuildSelect(w, none, last, LLVMBuildSelect(w, is_small, small, large, ""), "");
+  LLVMValueRef sign = LLVMBuildAnd(w, bits, whole(e, BYTE_SIGN, lanes), "");
+  sign = LLVMBuildShl(w, sign, whole(e, BYTE_TO_SIGN, lanes), "");
+  return as_type(e, LLVMBuildOr(w, chosen, sign, ""), TIR_FLOAT, lanes);
+}
+
+/* To the nearest, ties to even; what is larger than all is the largest. */
+static LLVMValueRef round_to_byte(struct emit *e, LLVMValueRef value, tir_type to) {
+  LLVMBuilderRef w = e->builder;
+  int lanes = tir_type_lanes(to);
+  const struct byte_form *f = byte_form(to);
+  LLVMValueRef bits = as_type(e, value, TIR_UINT, lanes), shift = whole(e, f->shift, lanes);
+  LLVMValueRef size = LLVMBuildAnd(w, bits, whole(e, 0x7fffffff, lanes), "");
+  LLVMValueRef rounding = whole(e, f->rounding, lanes), largest = whole(e, f->largest, lanes);
+  LLVMValueRef small = LLVMBuildSub(w, of_bits(e, true, size, rounding, lanes), rounding, "");
+  LLVMValueRef odd = LLVMBuildAnd(w, LLVMBuildLShr(w, size, shift, ""), whole(e, 1, lanes), "");
+  LLVMValueRef half = LLVMBuildAdd(w, odd, whole(e, (1u << (f->shift - 1)) - 1, lanes), "");
+  LLVMValueRef moved = LLVMBuildSub(w, size, whole(e, f->apart, lanes), "");
+  LLVMValueRef normal = LLVMBuildLShr(w, LLVMBuildAdd(w, moved, half, ""), shift, "");
+  LLVMValueRef is_small = LLVMBuildICmp(w, LLVMIntULT, size, whole(e, f->normal, lanes), "");
+  LLVMValueRef number = LLVMBuildSelect(w, is_small, small, normal, "");
+  number = LLVMBuildSelect(w, LLVMBuildICmp(w, LLVMIntUGT, number, largest, ""), largest, number, "");
+  LLVMValueRef sign = LLVMBuildLShr(w, bits, whole(e, BYTE_TO_SIGN, lanes), "");
+  sign = LLVMBuildAnd(w, sign, whole(e, BYTE_SIGN, lanes), "");
+  LLVMValueRef none = LLVMBuildICmp(w, LLVMIntUGT, size, whole(e, 0x7f800000, lanes), "");
+  LLVMValueRef chosen = LLVMBuildSelect(w, none, whole(e, BYTE_NAN, lanes), LLVMBuildOr(w, number, sign, ""), "");
+  return LLVMBuildTrunc(w, chosen, emit_type(e, to), "");
+}
+
 LLVMValueRef emit_cast(struct emit *e, LLVMValueRef value, tir_type from, tir_type to) {
   assert(value);
   if (from == to) return value;
   LLVMTypeRef type = emit_type(e, to);
   bool truth = tir_type_code(to) == TIR_BOOL;
+  if (tir_type_is_byte(from))
+    return emit_cast(e, widen_byte(e, value, from), TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(from)), to);
+  if (tir_type_is_byte(to))
+    return round_to_byte(e, emit_cast(e, value, from, TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(to))), to);
   /* Where no instruction rounds, LLVM may not see that a number was a bfloat16: it would compute what is rounded to
    * whole numbers, or without its sign, as one, and call the routine. */
   if (is_odd_bfloat(from) || (tir_type_code(from) == TIR_BFLOAT && !rounds_to_bfloat(e->target))) {

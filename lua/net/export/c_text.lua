@@ -104,9 +104,9 @@ static int holds_@TYPE@(const @CTYPE@ *at, uint64_t first, uint64_t count, uint6
 }
 ]]
 
--- How bits of floats that are not finite begin: all ones in the exponent.
-local EXPONENT_BITS = {float16 = "0x7c00u", bfloat16 = "0x7f80u", float32 = "0x7f800000u",
-                       float64 = "UINT64_C(0x7ff0000000000000)"}
+-- How bits of floats that are not finite begin: all ones in the exponent; of E4M3 NaN alone, all ones.
+local EXPONENT_BITS = {float8_e4m3fn = "0x7fu", float8_e5m2 = "0x7cu", float16 = "0x7c00u", bfloat16 = "0x7f80u",
+                       float32 = "0x7f800000u", float64 = "UINT64_C(0x7ff0000000000000)"}
 local FINITE_TEXT = [[
 static int finite_@TYPE@(const @CTYPE@ *at, uint64_t count) {
   for (uint64_t i = 0; i < count; i++) {

@@ -91,7 +91,7 @@ class Network:
             raise OSError("%s with %s: %s" % (library, constants, why.value.decode()))
 
     def __call__(self, *inputs):
-        """The outputs, a list of arrays; inputs in the order of INPUTS. bfloat16 is in arrays of uint16, as patterns."""
+        """The outputs, a list of arrays; inputs in the order of INPUTS. bfloat16 and floats of 8 bits are patterns, of uint16 and uint8."""
         if len(inputs) != len(INPUTS):
             raise TypeError("%d inputs are expected, not %d" % (len(INPUTS), len(inputs)))
         given = [_array(x, *of) for x, of in zip(inputs, INPUTS)]
@@ -119,7 +119,8 @@ class Network:
         if net:
             self._library.@NAME@_close(net)
 ]=]
-local NUMPY = {bool = "bool", float16 = "float16", bfloat16 = "uint16"}
+local NUMPY = {bool = "bool", float16 = "float16", bfloat16 = "uint16", float8_e4m3fn = "uint8",
+               float8_e5m2 = "uint8"}
 
 local function python_list(list, values)
   local parts = {}

@@ -114,9 +114,23 @@ local function cast(x, t)
 end
 common.cast = cast
 
+-- What is too large for a float of 8 bits is its largest number, or, where that is not asked for, NaN or infinity. Of
+-- each: the least that rounds to more than the largest, whether that itself does, and what it becomes.
+local BEYOND = {float8_e4m3fn = {464.0, false, 0 / 0}, float8_e5m2 = {61440.0, true, math.huge}}
+local function unsaturated(x, t)
+  local limit, included, becomes = table.unpack(BEYOND[t])
+  local number, above = te.cast(x, "float32"), included and te.ge or te.gt
+  local function of(sign) return te.const(sign * becomes, t) end
+  return te.select(above(number, limit), of(1), te.select(above(-number, limit), of(-1), cast(x, t)))
+end
+function common.to_byte(n, x, t)
+  return n:flag("saturate", 1) and cast(x, t) or unsaturated(x, t)
+end
+
 local function cast_to(n, t)
   local X = n:x(1)
-  return common.compute(X.shape, t, function(i) return cast(X[i], t) end)
+  local bytes = common.is_byte(t) and X.type ~= t and X.type ~= "bool"
+  return common.compute(X.shape, t, function(i) return bytes and common.to_byte(n, X[i], t) or cast(X[i], t) end)
 end
 operators.Cast = function(n) return cast_to(n, n:type_of(n:int "to")) end
 operators.CastLike = function(n) return cast_to(n, n:type(2)) end

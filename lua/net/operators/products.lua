@@ -212,7 +212,9 @@ local function quantize(n, t, limit)
   local zero = n:has(3) and parameter(n, 3, n:shape(1)) or nil
   return compute(X.shape, t, function(i)
     local x = common.is_float(X.type) and wide(X[i]) or te.cast(X[i], "float32")
-    local y = te.nearbyint(x / te.cast(wide(scale(i)), x.type))
+    local y = x / te.cast(wide(scale(i)), x.type)
+    if common.is_byte(t) then return common.to_byte(n, y, t) end -- there is no zero point
+    y = te.nearbyint(y)
     return saturated(n, zero and y + te.cast(zero(i), y.type) or y, t, limit)
   end)
 end
@@ -228,9 +230,10 @@ operators.DequantizeLinear = function(n)
   local X, scale = n:x(1), parameter(n, 2, n:shape(1))
   local zero = n:has(3) and parameter(n, 3, n:shape(1)) or nil
   local t = n:int("output_dtype", 0) ~= 0 and n:type_of(n:int "output_dtype") or n:type(2)
+  local bytes = common.is_byte(X.type) -- floats, without a zero point
   return compute(X.shape, t, function(i)
-    local x = te.cast(X[i], "int32")
-    if zero then x = x - te.cast(zero(i), "int32") end
+    local x = te.cast(X[i], bytes and "float32" or "int32")
+    if zero and not bytes then x = x - te.cast(zero(i), "int32") end
     return te.cast(x, "float32") * te.cast(wide(scale(i)), "float32")
   end)
 end

@@ -30,7 +30,8 @@ local body = [[
             Y[v] = %s
 ]]
 -- CPUs that convert to bfloat16 take its subnormals for zero
-local LARGE = {float32 = 3e38, float64 = 1e308, float16 = 60000, bfloat16 = 1e30}
+local LARGE = {float32 = 3e38, float64 = 1e308, float16 = 60000, bfloat16 = 1e30, float8_e4m3fn = 448,
+               float8_e5m2 = 57344}
 local FORMS = {
   "X[v] + R(0)", "R(0) + X[v]", "X[v] - R(0)", "R(0) - X[v]", "-X[v]", "X[v] * R(-1)", "X[v] * R(1)", "X[v] + X[v]",
   "X[v] - X[v]",
@@ -85,7 +86,7 @@ local function check(what, f, type, x, n)
   end
 end
 
-for _, type in ipairs {"float32", "float64", "float16", "bfloat16"} do
+for _, type in ipairs {"float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"} do
   local values = {0.0, -0.0, inf, -inf, nan, 1, -1, LARGE[type]}
   for _, form in ipairs(FORMS) do
     local script = (head .. body:format(form)):gsub("R%(", "T.TYPE("):gsub("TYPE", type)

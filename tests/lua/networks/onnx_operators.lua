@@ -95,6 +95,33 @@ check("HardSwish", {f32({3}, {-4, 1, 4})}, {f32({3}, {0, 4 / 6, 4})})
 check("Round", {f32({4}, {0.5, 1.5, -0.5, 2.5})}, {f32({4}, {0, 2, 0, 2})})
 check("Cast", {f32({3}, {0, -1.7, 2.9})}, {{"bool", {3}, {0, 1, 1}}}, {to = 9})
 check("Cast", {f32({2}, {-1.7, 2.9})}, {{"int32", {2}, {-1, 2}}}, {to = 6})
+-- Floats of 8 bits saturate, or are NaN or infinite where that is asked for.
+do
+  local E4M3, E5M2 = "float8_e4m3fn", "float8_e5m2"
+  local wide = f32({8}, {1.3, -0.001, 464, 465, -1e9, inf, -inf, nan})
+  check("Cast", {wide}, {{E4M3, {8}, {1.25, -0.001953125, 448, 448, -448, 448, -448, nan}}}, {to = 17}, 19)
+  check("Cast", {wide}, {{E4M3, {8}, {1.25, -0.001953125, 448, nan, nan, nan, nan, nan}}}, {to = 17, saturate = 0}, 19)
+  local large = f32({8}, {1.3, -1e-3, 61439, 61440, -1e9, inf, -inf, nan})
+  check("Cast", {large}, {{E5M2, {8}, {1.25, -0.0009765625, 57344, 57344, -57344, 57344, -57344, nan}}}, {to = 19}, 19)
+  check("Cast", {large}, {{E5M2, {8}, {1.25, -0.0009765625, 57344, inf, -inf, inf, -inf, nan}}},
+        {to = 19, saturate = 0}, 19)
+  local bytes = {E5M2, {5}, {1.25, inf, -inf, nan, -3}}
+  check("Cast", {bytes}, {f32({5}, {1.25, inf, -inf, nan, -3})}, {to = 1}, 19)
+  check("Cast", {bytes}, {{"float16", {5}, {1.25, inf, -inf, nan, -3}}}, {to = 10}, 19)
+  check("Cast", {bytes}, {{E4M3, {5}, {1.25, 448, -448, nan, -3}}}, {to = 17}, 19)
+  check("Cast", {{E4M3, {3}, {448, 2.75, 0}}}, {{"bool", {3}, {1, 1, 0}}}, {to = 9}, 19)
+  check("CastLike", {f32({2}, {0.3, 500}), {E4M3, {1}, {0}}}, {{E4M3, {2}, {0.3125, 448}}}, {}, 19)
+  check("Transpose", {{E5M2, {2, 2}, {1, inf, -3, 4}}}, {{E5M2, {2, 2}, {1, -3, inf, 4}}}, {perm = {1, 0}}, 21)
+  check("QuantizeLinear", {f32({4}, {-1000, 1, 3, 5000}), f32({}, {2}), {E4M3, {}, {0}}},
+        {{E4M3, {4}, {-448, 0.5, 1.5, 448}}}, {}, 19)
+  check("QuantizeLinear", {f32({3}, {1, 3, 5000}), f32({}, {2}), {E4M3, {}, {0}}}, {{E4M3, {3}, {0.5, 1.5, nan}}},
+        {saturate = 0}, 19)
+  check("QuantizeLinear", {f32({2, 2}, {1, 3, 7, 1e6}), f32({2}, {2, 10})},
+        {{E5M2, {2, 2}, {0.5, 0.3125, 3.5, 57344}}}, {axis = 1, output_dtype = 19}, 21)
+  check("DequantizeLinear", {{E4M3, {2, 2}, {1, 0.5, -448, 4}}, f32({2}, {1, 10}), {E4M3, {2}, {0, 0}}},
+        {f32({2, 2}, {1, 5, -448, 40})}, {axis = 1}, 19)
+  check("DequantizeLinear", {known {E5M2, {2}, {0x3d, 0xc0}}, f32({}, {4})}, {f32({2}, {5, -8})}, {}, 19)
+end
 check("Equal", {i64({2}, {1, (1 << 53) + 1}), i64({2}, {1, 1 << 53})}, {{"bool", {2}, {1, 0}}})
 check("Where", {{"bool", {2, 1}, {1, 0}}, f32({2}, {1, 2}), f32({2}, {3, 4})}, {f32({2, 2}, {1, 2, 3, 4})})
 check("IsInf", {f32({3}, {inf, -inf, nan})}, {{"bool", {3}, {1, 0, 0}}}, {detect_negative = 0})
@@ -882,7 +909,7 @@ for _, x in ipairs {nan, math.huge, -math.huge} do -- in an array that is given,
   refuses(" of x2 is no finite number", "RoiAlign", {row, known(f32({1, 4}, {0, 0, x, 1})), i64({1}, {0})})
 end
 refuses("elements of int4, which no array has", "Cast", {row}, {to = 22}, 21)
-refuses("elements of float8e4m3fn, which no array has", "Cast", {row}, {to = 17}, 19)
+refuses("elements of float8e4m3fnuz, which no array has", "Cast", {row}, {to = 18}, 19)
 refuses("elements of type 99, which no array has", "Cast", {row}, {to = 99}, 19)
 refuses("nothing is there to be repeated along axis 0", "Pad", {f32({2}, {1, 2}), known(i64({2}, {-2, 3}))},
         {mode = "wrap"}, 19)

@@ -5,10 +5,12 @@ local onnx = {}
 
 local TYPES =
   {float32 = 1, uint8 = 2, int8 = 3, uint16 = 4, int16 = 5, int32 = 6, int64 = 7, string = 8, bool = 9, float16 = 10,
-   float64 = 11, uint32 = 12, uint64 = 13, complex64 = 14, bfloat16 = 16, float8e4m3fn = 17, uint4 = 21, int4 = 22}
+   float64 = 11, uint32 = 12, uint64 = 13, complex64 = 14, bfloat16 = 16, float8_e4m3fn = 17,
+   float8e4m3fnuz = 18, float8_e5m2 = 19, uint4 = 21, int4 = 22}
 local PACKED =
   {float32 = "<f", uint8 = "<I1", int8 = "<i1", uint16 = "<I2", int16 = "<i2", int32 = "<i4", int64 = "<i8",
-   bool = "<I1", float16 = "<I2", bfloat16 = "<I2", float64 = "<d", uint32 = "<I4", uint64 = "<I8"}
+   bool = "<I1", float16 = "<I2", bfloat16 = "<I2", float8_e4m3fn = "<I1", float8_e5m2 = "<I1", float64 = "<d",
+   uint32 = "<I4", uint64 = "<I8"}
 
 local function varint(n)
   local bytes = {}

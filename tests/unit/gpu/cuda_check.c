@@ -39,7 +39,8 @@ static struct tir *with_all_types(void) {
       "A: T.Buffer((9001,), \"float16\"), B: T.Buffer((9001,), \"bfloat16\"), C: T.Buffer((9001,), "
       "\"float32\"), D: T.Buffer((9001,), \"float64\"), E: T.Buffer((9001,), \"int8\"), F: "
       "T.Buffer((9001,), \"uint8\"), G: T.Buffer((9001,), \"int16\"), H: T.Buffer((9001,), \"int32\"), "
-      "I: T.Buffer((9001,), \"uint32\"), J: T.Buffer((9001,), \"int64\"), K: T.Buffer((9001,), \"bool\")",
+      "I: T.Buffer((9001,), \"uint32\"), J: T.Buffer((9001,), \"int64\"), K: T.Buffer((9001,), \"bool\"), "
+      "L: T.Buffer((9001,), \"float8_e4m3fn\"), M: T.Buffer((9001,), \"float8_e5m2\")",
       "for i in range(9001):", "    C[i] = T.float32(1)");
 }
 
@@ -138,6 +139,15 @@ static void compares_by_the_host_s_rule(void **state) {
     assert_true(isinf(d.off) && d.nans == 1 && d.largest == 8 && d.fractions == 6);
     d = compare(&b, floats[t], NULL, 0, 0);
     assert_true(d.elements == 0 && d.off == 0 && d.largest == 2 && d.fractions == 0);
+  }
+  static const tir_type bytes[] = {TIR_TYPE(TIR_E4M3, 8, 1), TIR_TYPE(TIR_E5M2, 8, 1)};
+  for (int t = 0; t < 2; t++) {
+    const struct pair of_bytes[] = {{1, 1.25}, {-1, -1.5}, {0x1p-9, 0}, {nan, nan}, {nan, 1}, {-448, -448}};
+    struct jit_difference d = compare(&b, bytes[t], of_bytes, 6, 0.25);
+    assert_true(d.elements == 2 && d.first == 5001 && d.most == 5004 && isinf(d.off) && d.nans == 0 &&
+                d.largest == 448);
+    d = compare(&b, bytes[t], of_bytes, 6, 0);
+    assert_int_equal(d.elements, 4);
   }
   static const struct pair whole[] = {{1, 2}, {3, 3}, {4, 1}};
   static const tir_type integers[] = {TIR_TYPE(TIR_INT, 8, 1), TIR_TYPE(TIR_UINT, 16, 1), TIR_T_I32,

@@ -154,11 +154,13 @@ static void architectures_have_capabilities(void **state) {
   (void)state;
   unsigned pairs = TIR_SET(PAIRS), turing = pairs | TIR_SET(MMA8);
   unsigned ampere = turing | TIR_SET(MMA) | TIR_SET(ASYNC_COPIES) | TIR_SET(BFLOAT_PAIRS);
-  unsigned hopper = ampere | TIR_SET(BFLOAT_COMPARED) | TIR_SET(CLUSTERS) | TIR_SET(MATRIX_STORES);
+  unsigned ada = ampere | TIR_SET(FLOAT_BYTES);
+  unsigned hopper = ada | TIR_SET(BFLOAT_COMPARED) | TIR_SET(CLUSTERS) | TIR_SET(MATRIX_STORES);
   assert_int_equal(tir_capabilities_of("sm_70"), pairs);
   assert_int_equal(tir_capabilities_of("sm_75"), turing);
   assert_int_equal(tir_capabilities_of("sm_80"), ampere);
-  assert_int_equal(tir_capabilities_of("sm_89"), ampere);
+  assert_int_equal(tir_capabilities_of("sm_86"), ampere);
+  assert_int_equal(tir_capabilities_of("sm_89"), ada);
   assert_int_equal(tir_capabilities_of("sm_90"), hopper);
   assert_int_equal(tir_capabilities_of("sm_90a"), hopper | TIR_SET(WGMMA) | TIR_SET(TENSOR_COPIES));
   assert_int_equal(tir_capabilities_of("sm_100a"), hopper); /* another's own instructions are not its */

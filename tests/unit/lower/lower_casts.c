@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
-/* Casts to and from floats of 16 bits, of every type, in loops and in vectors: rounded once, interpreted, lowered,
- * compiled for CPUs that convert and CPUs that do not, and as exported C (on GPUs: case/lower/legalize). Values at
- * ties, a last bit beside ties, at the ends. */
+/* Casts to and from floats of 16 and of 8 bits, of every type, in loops and in vectors: rounded once, interpreted,
+ * lowered, compiled for CPUs that convert and CPUs that do not, and as exported C (on GPUs: case/lower/legalize).
+ * Values at ties, a last bit beside ties, at the ends. */
 #include "unit/exported.h"
 #include "unit/script.h"
 
@@ -10,12 +10,22 @@
 enum { COUNT = 96, LANES = 8, ROOM = 40000, MOST_PARAMS = 64 };
 
 static const struct tir_run_options real = {.lowered = true};
-static const char *const from_types[] = {"float64", "float32", "int64", "uint64",  "int32",   "uint32",
-                                         "int16",   "uint8",   "bool",  "float16", "bfloat16"};
-static const char *const to_types[] = {"float16", "bfloat16", "float64", "int64", "int32", "uint8", "bool"};
-enum { FROMS = sizeof from_types / sizeof *from_types, TOS = sizeof to_types / sizeof *to_types };
+enum { FROMS = 11, TOS = 7 };
+/* Types that are short, how many bits their numbers have, and all of the types that go to and from them. */
+static const struct kind {
+  int precisions[2];
+  const char *from[FROMS], *to[TOS];
+} halves = {{8, 11},
+            {"float64", "float32", "int64", "uint64", "int32", "uint32", "int16", "uint8", "bool", "float16",
+             "bfloat16"},
+            {"float16", "bfloat16", "float64", "int64", "int32", "uint8", "bool"}},
+  bytes = {{3, 4},
+           {"float64", "float32", "int64", "uint64", "int32", "uint8", "bool", "float16", "bfloat16", "float8_e4m3fn",
+            "float8_e5m2"},
+           {"float8_e4m3fn", "float8_e5m2", "float64", "float16", "int32", "uint8", "bool"}};
+static const struct kind *kind = &halves;
 
-static bool is_short(const char *type) { return strstr(type, "float16") != NULL; }
+static bool is_short(const char *type) { return strstr(type, kind == &halves ? "float16" : "float8") != NULL; }
 
 /* A block for each pair of types of which one is short: O_a_b = Cast(b, A_a). */
 static struct tir *all_casts(const char *loop) {
@@ -23,20 +33,20 @@ static struct tir *all_casts(const char *loop) {
   assert_non_null(text);
   to += sprintf(to, "@T.prim_func(s_tir=True)\ndef main(");
   for (int a = 0; a < FROMS; a++)
-    to += sprintf(to, "%sA%d: T.Buffer((%d,), \"%s\")", a ? ", " : "", a, COUNT, from_types[a]);
+    to += sprintf(to, "%sA%d: T.Buffer((%d,), \"%s\")", a ? ", " : "", a, COUNT, kind->from[a]);
   for (int a = 0; a < FROMS; a++)
     for (int b = 0; b < TOS; b++)
-      if (is_short(from_types[a]) || is_short(to_types[b]))
-        to += sprintf(to, ", O%d_%d: T.Buffer((%d,), \"%s\")", a, b, COUNT, to_types[b]);
+      if (is_short(kind->from[a]) || is_short(kind->to[b]))
+        to += sprintf(to, ", O%d_%d: T.Buffer((%d,), \"%s\")", a, b, COUNT, kind->to[b]);
   to += sprintf(to, "):\n");
   for (int a = 0; a < FROMS; a++)
     for (int b = 0; b < TOS; b++)
-      if (is_short(from_types[a]) || is_short(to_types[b]))
+      if (is_short(kind->from[a]) || is_short(kind->to[b]))
         to += sprintf(to,
                       "    for i in range(%d):\n        for j in %s(%d):\n            with T.sblock(\"b%d_%d\"):\n"
                       "                v = T.axis.spatial(%d, i * %d + j)\n"
                       "                O%d_%d[v] = T.Cast(\"%s\", A%d[v])\n",
-                      COUNT / LANES, loop, LANES, a, b, COUNT, LANES, a, b, to_types[b], a);
+                      COUNT / LANES, loop, LANES, a, b, COUNT, LANES, a, b, kind->to[b], a);
   assert_true(to - text < ROOM);
   ms_error err = {.message = ""};
   struct tir *ir = tir_read(text, (size_t)(to - text), "casts.py", &err);
@@ -68,7 +78,16 @@ static const double ends[] = {0,
                               0x1.FEFFFFFFFFFp127,
                               0x1.FF0001p127,
                               1,
-                              -1};
+                              -1,
+                              448,
+                              464,
+                              -464.00000001,
+                              480,
+                              61440,
+                              61439.9999999,
+                              0x1p-10,
+                              -0x1.0000000001p-10,
+                              0x1p-17};
 /* Subnormal bfloat16, which the instruction of AVX512-BF16 takes for 0 (Intel's manual, VCVTNEPS2BF16). */
 static const double tiny[] = {0x1p-133, 0x1.0000000001p-134, 0x1p-134, 0x1.8p-134, -0x1.7FFFFFFFFFp-132, 0x1p-149,
                               0x1p-150};
@@ -79,14 +98,14 @@ static double real_value(int k, bool has_tiny) {
   if (k < ENDS) return ends[k];
   if (has_tiny && k < ENDS + TINY) return tiny[k - ENDS];
   static const double beside[] = {0, 0x1p-45, -0x1p-45, 0x1p-24, -0x1p-24, 0x1p-30};
-  int precision = k % 2 ? 8 : 11, exponent = (k * 7) % 31 - 15;
+  int precision = kind->precisions[k % 2 == 0], exponent = (k * 7) % 31 - 15;
   double tie = 1 + ldexp(k % 61, 1 - precision) + ldexp(1, -precision);
   return ldexp((tie + beside[k % 6]) * (k % 5 ? 1 : -1), exponent);
 }
 
 /* The same of integers: bits of a short float, a half of its last place, and one more or less. */
 static int64_t whole_value(int k, int bits, bool is_signed) {
-  int top = k % (bits - (is_signed ? 1 : 0)), precision = k % 3 ? 8 : 11;
+  int top = k % (bits - (is_signed ? 1 : 0)), precision = kind->precisions[k % 3 == 0];
   uint64_t tie = (uint64_t)1 << top;
   if (top > precision) tie += ((uint64_t)(k % 16) << (top - precision + 1)) + ((uint64_t)1 << (top - precision));
   tie += (uint64_t)(k / 3 % 3) - 1;
@@ -201,6 +220,14 @@ static void casts_in_vectors(void **state) {
   check("T.vectorized", true);
 }
 
+static void casts_of_bytes(void **state) {
+  (void)state;
+  kind = &bytes;
+  check("T.serial", false);
+  check("T.vectorized", false);
+  kind = &halves;
+}
+
 /* ---- The interpreter itself, by bits that are known ---- */
 
 static void expect_bits(const char *from, const char *to, const char *value, uint16_t bits) {
@@ -244,6 +271,6 @@ static void each_is_rounded_once(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(casts_in_loops), cmocka_unit_test(casts_in_vectors),
-                                     cmocka_unit_test(each_is_rounded_once)};
+                                     cmocka_unit_test(casts_of_bytes), cmocka_unit_test(each_is_rounded_once)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

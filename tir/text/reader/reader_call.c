@@ -291,7 +291,7 @@ static bool is_nan(struct tir_reader *r, struct tir_args *args, tir_expr e, tir_
     *out = tir_int(r->ir, TIR_T_BOOL, 0);
     return tir_reader_note(r, args->token, *out);
   }
-  if (tir_type_bits(type) == 16 &&
+  if (tir_type_is_short(type) &&
       !tir_reader_cast(r, args->token, tir_type_with_lanes(TIR_T_F32, tir_type_lanes(type)), e, &e))
     return false;
   *out = tir_call(r->ir, truth, tir_symbol_of(r->ir, "isnan"), &e, 1);
@@ -306,7 +306,11 @@ static bool negated(struct tir_reader *r, struct tir_args *args, tir_expr e, tir
 
 static bool is_inf(struct tir_reader *r, struct tir_args *args, tir_expr e, tir_expr *out) {
   tir_expr size, infinity, nan, same;
-  if (!tir_type_is_float(tir_type_of(r->ir, e))) return is_nan(r, args, e, out);
+  tir_type type = tir_type_of(r->ir, e);
+  if (!tir_type_is_float(type)) return is_nan(r, args, e, out);
+  /* An infinity of 8 bits has no absolute value of its type: arithmetic saturates. */
+  tir_type wide = tir_type_with_lanes(TIR_T_F32, tir_type_lanes(type));
+  if (tir_type_is_byte(type) && !tir_reader_cast(r, args->token, wide, e, &e)) return false;
   return absolute(r, args, e, &size) &&
          tir_reader_constant(r, args->token, tir_type_of(r->ir, e), INFINITY, 0, true, &infinity) &&
          tir_reader_binary(r, args->token, TIR_EQ, size, infinity, &same) && is_nan(r, args, e, &nan) &&

@@ -77,6 +77,8 @@ static tir_type common_type(tir_type a, tir_type b) {
   if (fa) return a;
   if (cb == TIR_BFLOAT) return b;
   if (ca == TIR_BFLOAT) return a;
+  if (tir_type_is_byte(a) || tir_type_is_byte(b))
+    return tir_type_is_float(a) && tir_type_is_float(b) ? TIR_T_VOID : tir_type_is_float(a) ? a : b;
   if (ca == TIR_BOOL && tir_type_is_int(b)) return b;
   if (cb == TIR_BOOL && tir_type_is_int(a)) return a;
   if (!tir_type_is_int(a) || !tir_type_is_int(b)) return TIR_T_VOID;
