@@ -141,7 +141,8 @@ end
 -- product's depth.
 local WGMMA = {float16 = {"float32", "f16", "f32", 2}, bfloat16 = {"float32", "bf16", "f32", 2},
                int8 = {"int32", "s8", "s32", 1}, uint8 = {"int32", "u8", "s32", 1},
-               float32 = {"float32", "tf32", "f32", 4}}
+               float32 = {"float32", "tf32", "f32", 4}, float8_e4m3fn = {"float32", "e4m3", "f32", 1},
+               float8_e5m2 = {"float32", "e5m2", "f32", 1}}
 
 -- By wgmma: four warps at once, n columns, of tiles that copies ahead, of 4 to 16 bytes a thread, bring to shared
 -- memory in wgmma's canonical layout; b by columns where elements have not 16 bits. sms: multiprocessors, as many as a
@@ -318,12 +319,18 @@ function targets.changed(base, changes)
   return t
 end
 
--- GPUs, with what rounds besides: products of floats of 32 bits as TF32, of 10 bits after the first; for ms.space.
+-- GPUs, with what rounds besides: products of floats of 32 bits as TF32, of 10 bits after the first; of floats of 8
+-- bits, whose sums Hopper keeps to fewer bits than float32 has (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024,
+-- section 3.3.2); for ms.space.
 targets.tensor_core = targets.changed(targets.cuda, {
   multi_level_tiling_tensor_core = function(target)
     local groups = groups_of(target)
-    add_wgmma(target, groups, {"float32"})
+    add_wgmma(target, groups, {"float32", "float8_e4m3fn", "float8_e5m2"})
     if target.arch >= 80 then groups[#groups + 1] = mma_sync("float32", "float32", "tf32", "f32", 8) end
+    if target.float_bytes == 1 then
+      groups[#groups + 1] = mma_sync("float8_e4m3fn", "float32", "e4m3", "f32", 32)
+      groups[#groups + 1] = mma_sync("float8_e5m2", "float32", "e5m2", "f32", 32)
+    end
     return tensor_tiling(target, groups)
   end,
 })

@@ -173,8 +173,8 @@ bool tir_is_mma8_fragment(const struct tir *ir, tir_buffer buffer); /* an operan
 /* What a warp group has in registers: accumulators, operand a, and values of rows. */
 bool tir_is_group_fragment(const struct tir *ir, tir_buffer buffer); /* the scope says so */
 bool tir_is_wgmma_width(int64_t n);                                  /* there are products of so many columns */
-/* There are such products of elements of this type: integers of 8 bits, whose sums have 32, floats of 16, and of 32,
- * of which wgmma leaves out the last 13 bits. tir_mma_depth says how many are summed. */
+/* There are such products of elements of this type: integers of 8 bits, whose sums have 32, floats of 8, of 16, and of
+ * 32, of which wgmma leaves out the last 13 bits. tir_mma_depth says how many are summed. */
 bool tir_wgmma_multiplies(tir_type input, tir_type sum, int64_t n);
 /* b may lie by rows: its columns need not be what is summed. */
 bool tir_wgmma_takes_rows(tir_type input);

@@ -186,7 +186,7 @@ static int read_integers(lua_State *L, const char *name, int64_t *out, int most)
   return count;
 }
 
-static bool is_float(tir_type t) { return tir_type_is_float(t) && tir_type_bits(t) <= 32; }
+static bool is_float(tir_type t) { return tir_type_is_float(t) && tir_type_bits(t) <= 32 && !tir_type_is_byte(t); }
 
 static bool is_byte(tir_type t) { return tir_type_is_int(t) && tir_type_bits(t) == 8; }
 

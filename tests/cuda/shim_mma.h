@@ -50,6 +50,14 @@ struct shim_tf32 {
     return f;
   }
 };
+struct shim_e4m3 {
+  enum { bits = 8 };
+  static double value(uint32_t x) { return fibers_of_byte((uint8_t)x, true); }
+};
+struct shim_e5m2 {
+  enum { bits = 8 };
+  static double value(uint32_t x) { return fibers_of_byte((uint8_t)x, false); }
+};
 struct shim_s8 {
   enum { bits = 8 };
   static double value(uint32_t x) { return (int8_t)x; }
@@ -121,3 +129,5 @@ SHIM_MMA(16, bf16, float)
 SHIM_MMA(8, tf32, float)
 SHIM_MMA(32, s8, int32_t)
 SHIM_MMA(32, u8, int32_t)
+SHIM_MMA(32, e4m3, float)
+SHIM_MMA(32, e5m2, float)

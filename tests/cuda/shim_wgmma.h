@@ -173,7 +173,9 @@ static inline void shim_wait_products(int left) {
   SHIM_WGMMA_SHORT(n, bf16, col, false)                                                                                \
   SHIM_WGMMA_OF(n, 8, tf32, float, col, false)                                                                         \
   SHIM_WGMMA_OF(n, 32, s8, int32_t, col, false)                                                                        \
-  SHIM_WGMMA_OF(n, 32, u8, int32_t, col, false)
+  SHIM_WGMMA_OF(n, 32, u8, int32_t, col, false)                                                                        \
+  SHIM_WGMMA_OF(n, 32, e4m3, float, col, false)                                                                        \
+  SHIM_WGMMA_OF(n, 32, e5m2, float, col, false)
 SHIM_WGMMA(8)
 SHIM_WGMMA(16)
 SHIM_WGMMA(24)

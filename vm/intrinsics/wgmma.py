@@ -22,11 +22,11 @@
 
 ### wgmma_64x<N>x<T>_trans
 #: N 64 | 128 | 192 | 256
-#: T 8_tf32tf32f32 = float32 | 32_s8s8s32 = int32 | 32_u8u8s32 = int32
-#= I float32 | int8 | uint8
-#= K 8 | 32 | 32
-#= X | T.Cast("int32", | T.Cast("int32",
-#= Z | ) | )
+#: T 8_tf32tf32f32 = float32 | 32_s8s8s32 = int32 | 32_u8u8s32 = int32 | 32_e4m3e4m3f32 = float32 | 32_e5m2e5m2f32 = float32
+#= I float32 | int8 | uint8 | float8_e4m3fn | float8_e5m2
+#= K 8 | 32 | 32 | 32 | 32
+#= X | T.Cast("int32", | T.Cast("int32", | T.Cast("float32", | T.Cast("float32",
+#= Z | ) | ) | ) | )
 #@ product product_by m=64 n=<N> k=<K> a_m=64 a_n=<K> a_at=vi,vk b_m=<N> b_n=<K> at=vj,vk type=<I> sum=<T> cast=<X> end=<Z> a=shared.dyn.panels b=shared.dyn.panels c=wgmma.accumulator factor=8 c_factor=64
         T.wgmma_mma(C.data, C.elem_offset // C.strides[0] // 64 * (C.strides[0] // <N>) + C.elem_offset % C.strides[0] // <N>, <N>, A.access_ptr("r"), A.strides[0], B.access_ptr("r"), B.strides[0], "col_major")
 

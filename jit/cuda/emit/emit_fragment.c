@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-static const struct emit_cuda_element elements[] = {{TIR_TYPE(TIR_FLOAT, 16, 1), "f16", "f32"},
-                                                    {TIR_TYPE(TIR_BFLOAT, 16, 1), "bf16", "f32"},
-                                                    {TIR_TYPE(TIR_FLOAT, 32, 1), "tf32", "f32"},
-                                                    {TIR_TYPE(TIR_INT, 8, 1), "s8", "s32"},
-                                                    {TIR_TYPE(TIR_UINT, 8, 1), "u8", "s32"}};
+static const struct emit_cuda_element elements[] = {
+    {TIR_TYPE(TIR_FLOAT, 16, 1), "f16", "f32"},  {TIR_TYPE(TIR_BFLOAT, 16, 1), "bf16", "f32"},
+    {TIR_TYPE(TIR_FLOAT, 32, 1), "tf32", "f32"}, {TIR_TYPE(TIR_INT, 8, 1), "s8", "s32"},
+    {TIR_TYPE(TIR_UINT, 8, 1), "u8", "s32"},     {TIR_TYPE(TIR_E4M3, 8, 1), "e4m3", "f32"},
+    {TIR_TYPE(TIR_E5M2, 8, 1), "e5m2", "f32"}};
 
 const struct emit_cuda_element *emit_cuda_element_of(tir_type type) {
   for (size_t i = 0; i < sizeof elements / sizeof *elements; i++)
@@ -63,7 +63,7 @@ static bool find_elements(struct emit_c *e, tir_expr data, bool *is_short, tir_t
   char constraint;
   *type = known ? tir_buffer_at(e->ir, n->ref)->type : TIR_T_VOID;
   *is_short = known && operand == TIR_MMA_A;
-  if (known && (*is_short ? tir_type_is_short(*type) && emit_cuda_element_of(*type)
+  if (known && (*is_short ? tir_type_is_half(*type) && emit_cuda_element_of(*type)
                           : emit_cuda_sum_type(*type, &constraint) != NULL))
     return true;
   emit_c_refuse(e, "a call of mma has a pointer to no fragment whose elements are in lanes' registers");

@@ -274,6 +274,7 @@ void emit_cuda_mma_sync(struct emit_c *e, tir_expr call) {
   if (output == TIR_T_VOID || input == TIR_T_VOID || other == TIR_T_VOID) return;
   if (other != input || tir_type_is_float(output) != tir_type_is_float(input))
     emit_c_refuse(e, "a product of fragments of two types");
+  if (tir_type_is_byte(input) && !emit_cuda_has(e, TIR_HAS_FLOAT_BYTES)) return;
   fprintf(e->out, "%s(", multiply_function(e, input, output, name));
   write_fragment(e, args[0], SUMS, args[1]);
   fputs(", ", e->out);

@@ -66,14 +66,43 @@ for _, target in ipairs(TARGETS) do
     local product = te.func("product", {A, B, te.compute({32, 32}, function(i, j)
       return te.sum(te.cast(A[{i, k}], "float32") * te.cast(B[{k, j}], "float32"), k)
     end, "C")})
-    local opened = tune.open(product, ms.target(target), {})
-    local pool = ms.pool(product, {jobs = 1, target = target})
-    local made, _, script_error = pool:replay(jobs_of(opened, 4, 3), false)
-    pool:close()
-    assert(not script_error, script_error)
-    local list = {}
-    for _, c in ipairs(made) do if c then list[#list + 1] = ms.apply(product, c.trace):func() end end
-    count = count + check(product, list, target)
+    -- And the largest of rows, which threads exchange.
+    local R, r = te.placeholder({16, 512}, type, "R"), te.reduce_axis(512, "r")
+    local most = te.func("most", {R, te.compute({16}, function(i) return te.max(R[{i, r}], r) end, "M")})
+    for _, func in ipairs {product, most} do
+      local opened = tune.open(func, ms.target(target), {})
+      local pool = ms.pool(func, {jobs = 1, target = target})
+      local made, _, script_error = pool:replay(jobs_of(opened, 4, 3), false)
+      pool:close()
+      assert(not script_error, script_error)
+      local list = {}
+      for _, c in ipairs(made) do if c then list[#list + 1] = ms.apply(func, c.trace):func() end end
+      count = count + check(func, list, target)
+    end
   end
 end
+-- Products by tensor cores are for sm_89 and later (tensor_cores.lua has them).
+local PRODUCT = [[
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((16, 32), "float8_e4m3fn"), B: T.Buffer((16, 32), "float8_e4m3fn"),
+         C: T.Buffer((16, 16), "float32")):
+    for t in T.thread_binding(32, thread="threadIdx.x"):
+        S = T.alloc_buffer((16, 32), "float8_e4m3fn", scope="shared")
+        U = T.alloc_buffer((16, 32), "float8_e4m3fn", scope="shared")
+        X = T.alloc_buffer((16, 32), "float8_e4m3fn", scope="mma.matrix_a")
+        Y = T.alloc_buffer((16, 32), "float8_e4m3fn", scope="mma.matrix_b")
+        Z = T.alloc_buffer((16, 16), "float32", scope="mma.accumulator")
+        for i in range(16):
+            S[i, t] = A[i, t]
+            U[i, t] = B[i, t]
+        T.mma_load(X.data, 0, S.access_ptr("r"), 32, "row_major", "a")
+        T.mma_load(Y.data, 0, U.access_ptr("r"), 32, "col_major", "b")
+        T.mma_fill(Z.data, 0, T.float32(0))
+        T.mma_sync(Z.data, 0, X.data, 0, Y.data, 0, "col_major")
+        T.mma_store(Z.data, 0, C.access_ptr("w"), 16)
+]]
+local ok, why = pcall(ms.build, ms.from_script(PRODUCT), {target = "cuda -arch=sm_80"})
+assert(not ok and tostring(why):find("products of floats of 8 bits are for sm_89 and later, and the target is sm_80", 1,
+                                     true), why)
+ms.build(ms.from_script(PRODUCT), {target = "cuda -arch=sm_89", load = false})
 print(string.format("float8: %d kernels agree; %s", count, sources.missing or "compiled by NVRTC"))

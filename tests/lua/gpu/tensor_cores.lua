@@ -12,14 +12,15 @@ local registers = dofile(arg[0]:match "^.*/" .. "../../support/lua/estimated.lua
 local files = dofile(arg[0]:match "^.*/" .. "../../support/lua/files.lua")
 
 local run_kernels, draws, seed = arg[1], math.tointeger(arg[2]), math.tointeger(arg[3])
-local AMPERE, HOPPER = "cuda -arch=sm_80", "cuda -arch=sm_90a"
+local AMPERE, ADA, HOPPER = "cuda -arch=sm_80", "cuda -arch=sm_89", "cuda -arch=sm_90a"
 local PRODUCTS = {
   {"float16", "float32", 64, 32, 48, AMPERE}, {"float16", "float16", 32, 64, 64, AMPERE},
   {"bfloat16", "float32", 32, 48, 64, AMPERE},
   {"float32", "float32", 48, 64, 40, AMPERE}, {"int8", "int32", 48, 32, 64, AMPERE},
   {"float16", "float32", 128, 256, 192, HOPPER}, {"bfloat16", "float32", 256, 128, 128, HOPPER, true},
   {"int8", "int32", 128, 256, 384, HOPPER, true}, {"float32", "float32", 128, 128, 96, HOPPER, true},
-  {"uint8", "int32", 128, 128, 192, HOPPER},
+  {"uint8", "int32", 128, 128, 192, HOPPER}, {"float8_e4m3fn", "float32", 128, 256, 256, HOPPER, true},
+  {"float8_e5m2", "float32", 48, 32, 64, ADA},
   {"float16", "float32", 192, 128, 128, HOPPER, false, true}, {"bfloat16", "float32", 128, 128, 96, HOPPER, true, true},
 }
 -- Products whose sides no tile divides, and convolutions whose pixels or channels none does: with half of the draws.
@@ -37,7 +38,7 @@ local CONVOLUTIONS = {
 }
 local CALLS = { -- and what they are called here
   [AMPERE] = {{"tvm_mma_sync", "wmma"}, {"T.mma_sync", "mma.sync"}, {"T.wgmma_mma", "wgmma"}},
-  [HOPPER] = {{"T.wgmma_mma", "wgmma"}},
+  [ADA] = {{"T.mma_sync", "mma.sync"}}, [HOPPER] = {{"T.wgmma_mma", "wgmma"}},
 }
 local METASCHEDULE = {{"T.ptx_mma", "16 x 8 x 8"}}
 
@@ -355,7 +356,7 @@ local function check_all(func, inputs, output, target)
   local agree, said = sources:agree()
   assert(written > 0 and agree == written, said)
   -- Sums of 16 bits have fragments of wmma alone; types that wmma has not, those of mma.sync alone.
-  local old = target == AMPERE
+  local old = target ~= HOPPER
   assert((by_call["mma.sync"] ~= nil) == (old and output ~= "float16"), inputs)
   assert((by_call.wmma ~= nil) == (old and (inputs == "float16" or inputs == "int8")), inputs)
   assert((by_call.wgmma ~= nil) == (not old), target)
