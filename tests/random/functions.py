@@ -54,8 +54,8 @@ class Function:
         self.lines, self.blocks, self.loops, self.matches, self.names = [], 0, 0, 0, {}
         self.kind = self.random.choice(kinds) if len(kinds) > 1 else kinds[0]
         self.type = {
-            "floats": lambda: self.choose((6, "float32"), (2, "float64"), (3, "float16"), (3, "bfloat16")),
-            "special": lambda: self.choose((6, "float32"), (2, "float64"), (3, "float16"), (3, "bfloat16")),
+            "floats": lambda: self.choose((6, "float32"), (2, "float64"), (3, "float16"), (3, "bfloat16"), (1, "float8_e4m3fn"), (1, "float8_e5m2")),
+            "special": lambda: self.choose((6, "float32"), (2, "float64"), (3, "float16"), (3, "bfloat16"), (1, "float8_e4m3fn"), (1, "float8_e5m2")),
             "vectors": lambda: self.choose((3, "int32"), (3, "float32"), (1, "int8"), (1, "float16")),
             "small": lambda: self.choose((1, "int4"), (1, "uint4")),
             "mixed": lambda: "float32",

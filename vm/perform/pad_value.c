@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct constant {
-  char type[16];
+  char type[24];
   double value;
   size_t dimensions; /* of the map around it, where a graph has one */
 };
@@ -20,7 +20,7 @@ static bool read_lambda(const char *text, struct constant *out) {
   const char *colon = strchr(text, ':');
   if (!colon) return false;
   colon += 1 + strspn(colon + 1, " (");
-  if (sscanf(colon, "T.%15[a-z0-9](%n", out->type, &at) != 1 || at < 0) return false;
+  if (sscanf(colon, "T.%23[a-z0-9_](%n", out->type, &at) != 1 || at < 0) return false;
   char *end;
   out->value = tir_text_number(colon + at, &end);
   return end != colon + at && *end && strchr(" ,)", *end);
