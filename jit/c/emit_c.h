@@ -42,7 +42,7 @@ struct c_dialect {
   bool scalars_as_bits; /* of 16 bits, to outlined loops: parameter ms_NAME of NAME, which is declared inside */
   bool polynomials;     /* fast math has functions of ours */
   bool vectorized;      /* compilers make vectors of loops */
-  const struct c_template *templates;             /* instead of those of the same name; the last has no name */
+  const struct c_template *templates; /* instead of those of the same name; the last has no name */
   const struct c_template *(*further)(const struct emit_c *e); /* the same, by what the target has; or NULL */
   bool (*call)(struct emit_c *e, tir_expr call);  /* writes a call that only it knows; false: it does not */
   bool (*copy)(struct emit_c *e, tir_stmt store); /* writes a store of a vector that only it knows; or NULL */
