@@ -90,7 +90,7 @@ struct tir_lower_options {
   unsigned capabilities;             /* GPU: of the target: TIR_SET(ASYNC_COPIES), ... */
   bool in_double;                    /* exp and its like are float64's, rounded; +0 is more than -0 */
   bool fused;                        /* a product and a sum are rounded once, by one operation */
-  bool free_order;        /* sums, maxima and minima in any order */
+  bool free_order;                   /* sums, maxima and minima in any order */
   bool in_single;         /* functions of float32 become steps where there are (in_single.c, through_double.c) */
   bool finite;            /* floats are neither infinite nor NaN: what is multiplied by zero is zero */
   bool verify;            /* the verifier between passes */
