@@ -26,7 +26,7 @@ struct bug {
   char *is, *becomes;
   unsigned caught;
 };
-enum { MOST_KERNELS = 64, MOST_BUGS = 256, LEAST_BUGS = 100 };
+enum { MOST_KERNELS = 64, MOST_BUGS = 512, LEAST_BUGS = 100 };
 static struct kernel kernels[MOST_KERNELS];
 static struct bug bugs[MOST_BUGS];
 static uint32_t kernel_count, bug_count;
