@@ -91,7 +91,7 @@ done
 [ -n "$record" ] || { echo "no record has a producer warp group"; exit 1; }
 "$program" replay "$record" --db "$db" >"$folder/said" 2>&1 && grep -q "by 0, everywhere" "$folder/said" || { cat "$folder/said"; exit 1; }
 "$program" export "$record" -o "$folder/record.cu" --db "$db"
-grep -q "ms_fewer_registers<" "$folder/record.cu" && grep -q "ms_tensor_copy_2d(" "$folder/record.cu" || { echo "a record's kernel has no producer warp group"; exit 1; }
+grep -q "ms_named_barrier(1, " "$folder/record.cu" && grep -q "ms_tensor_copy_2d(" "$folder/record.cu" || { echo "a record's kernel has no producer warp group"; exit 1; }
 
 # Kernels whose blocks are clusters: a device that has none refuses them by name, and tuning goes on.
 sed -i 's/own\[#own + 1\] = \(.*\){boxes = {1}, producer = {1}, store_result = false})/for _, n in ipairs {2, 1} do own[#own + 1] = \1{boxes = {1}, producer = {1}, clusters = {n}}) end/' \
