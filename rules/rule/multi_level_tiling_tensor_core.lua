@@ -136,9 +136,10 @@ local function store_by_tiles(state, copy, group, taken)
   sch:reorder(part, row, inner)
   sch:unroll(part)
   sch:reverse_compute_at(out, part, {preserve_unit_loops = true})
+  local around = #{sch:get_loops(store)} - 2 -- loops, `part` the last of them
   loops = {sch:get_loops(out)}
-  local vector = ACCESS // result.bytes
-  local times, thread, lanes = sch:split(sch:fuse(loops[#loops - 1], loops[#loops]), {msched.rest, THREADS, vector})
+  local vector, own = ACCESS // result.bytes, table.move(loops, around + 1, #loops, 1, {})
+  local times, thread, lanes = sch:split(sch:fuse(own), {msched.rest, THREADS, vector})
   sch:bind(thread, "threadIdx.x")
   if group.tensor_stores then sch:annotate(times, "tensor_store", common.sample_equal(sch, group.tensor_stores)) end
   sch:vectorize(lanes)
@@ -278,8 +279,9 @@ end
 -- Splits as tiling.split does, and holds draws against what a block has: registers for its accumulators and theirs at a
 -- time, shared memory for tiles, those that run ahead among them, and for accumulators on their way out; and against
 -- what TMA brings. taken: gets the bytes of both, the number of blocks, and of those of them that neighbour along m
--- and n, as the trace writes them.
-local function split_within(group, batch, shared_bytes, taken)
+-- and n, as the trace writes them. alone: what follows a product is computed in the registers of its own accumulators,
+-- so that a warp group has those of one product of a batch.
+local function split_within(group, batch, shared_bytes, taken, alone)
   local groups, inner, outer, steps, products_beside, tiles = {}, {}, {}, {}, {},
     {[batch + 1] = tostring(group.multiples.m), [batch + 2] = tostring(group.multiples.n)}
   local function hold(sch)
@@ -310,6 +312,7 @@ local function split_within(group, batch, shared_bytes, taken)
       outer[#outer + 1] = factors[1]:name() .. " * " .. factors[2]:name()
       taken.blocks = product(outer)
       taken.rows, taken.columns = taken.columns, factors[2]:name()
+      if alone and at <= batch and extent ~= 1 then sch:assert(factors[4]:name() .. " <= 1") end
       if at == batch + 2 then
         taken.groups_n, taken.own_n = factors[3]:name(), string.format("%d * %s", group.multiples.n, factors[4]:name())
       end
@@ -454,15 +457,15 @@ local function with_group(sch, block, group, classes, p, padding, stores)
   local sides = products.sides(sch, block, classes)
   if padding then
     local ends = ends_within(sch, block, classes, p, sides, padding)
-    group, p = for_padded(sch, block, group, classes, p, by_columns, a_by_columns, ends, packs)
+    group, p = for_padded(sch, block, group, classes, p, by_columns, a_by_columns, ends, packs or constant)
   elseif alone then
     p = setmetatable({runs = runs_of(sch, block, classes, by_columns)}, {__index = p})
   end
-  if p.runs and packs then p.runs[2] = nil end
   local copies = products.to_product(sch, block, classes, {by_columns = by_columns, a_by_columns = a_by_columns})
   if padding and not products.pad(sch, block, classes, copies, sides, padding) then return nil end
   -- Of a constant that TMA does not bring it brings what is packed.
   packs = packs or constant and brought_by(sch, copies.a)[1] > 0 and brought_by(sch, copies.b)[1] == 0
+  if p.runs and packs then p.runs[2] = nil end
   group = with_copies(sch, block, group, copies, by_columns, a_by_columns, packs)
   if packs then
     copies.packed = copies.b
@@ -479,7 +482,8 @@ local function with_group(sch, block, group, classes, p, padding, stores)
   end
   local taken = {windows = p.windows or #classes.k > 1}
   local split = group.inner and split_for(group, #classes.batch)
-    or group.warps and split_within(group, #classes.batch, p.shared_bytes, taken)
+    or group.warps and split_within(group, #classes.batch, p.shared_bytes, taken,
+                                   stores == "lanes" or stores == "tiles")
     or p.warp_limits and fragment_limits.split(sch, product, group, #classes.batch, p, by_columns)
   local state = tiling.start(sch, product, p, split)
   if stores then

@@ -223,7 +223,8 @@ static struct tiling tiling_of(const struct search_estimator *d, const struct mo
   t.tma_stores = is_set(p->tensor_stores, x);
   /* To shared memory, and, where threads do that, from it and to the device's. */
   if (p->epilogue) t.stores = (t.tma_stores ? 1 : 3) * p->stored_bytes / ACCESS;
-  if (p->by_lanes) t.stores = p->stored_bytes / ACCESS + p->stored_bytes / ACCUMULATOR * EXCHANGE;
+  if (p->by_lanes) /* bytes one by one */
+    t.stores = p->stored_bytes < 2 ? 1 : p->stored_bytes / ACCESS + p->stored_bytes / ACCUMULATOR * EXCHANGE;
   t.result_bytes = p->stored_bytes > 0 ? p->stored_bytes : ACCUMULATOR;
   t.warps = t.teams * p->warps;
   t.bulk = is_set(p->bulk, x) && is_brought(&t);

@@ -82,7 +82,8 @@ static tir_expr rounded(const struct emit_c *e, tir_expr value, tir_type type) {
 static void write_pair(struct emit_c *e, const tir_expr *values, tir_type type) {
   tir_expr low = rounded(e, values[0], type), high = rounded(e, values[1], type);
   char name[32];
-  if (low && high) {
+  bool packs = tir_has(e->target->gpu.capabilities, TIR_HAS_MMA); /* sm_80 and later: cvt of two */
+  if (packs && low && high) {
     fprintf(e->out, "%s(", pack_function(e, type, name));
     emit_c_value(e, low, C_SCALAR);
     fputs(", ", e->out);

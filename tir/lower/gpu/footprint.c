@@ -72,6 +72,13 @@ tir_stmt lower_find_divergence(const struct tir *ir, const struct lower_threads 
   return outermost;
 }
 
+bool lower_comes_whole(struct tir *ir, tir_stmt kernel, tir_stmt s) {
+  tir_stmt innermost;
+  struct lower_threads threads = lower_threads_of(ir, kernel, &innermost);
+  threads.extent[1] = threads.extent[2] = 1;
+  return !lower_find_divergence(ir, &threads, s, innermost);
+}
+
 tir_expr lower_place_of(struct tir *ir, tir_buffer buffer, const tir_expr *indices) {
   struct tir_buffer_node b = *tir_buffer_at(ir, buffer);
   tir_expr at[TIR_MOST_RANK]; /* operands move as expressions are made */

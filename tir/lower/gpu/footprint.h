@@ -32,6 +32,9 @@ struct lower_threads lower_threads_of(const struct tir *ir, tir_stmt kernel, tir
 tir_stmt lower_find_divergence(const struct tir *ir, const struct lower_threads *threads, tir_stmt s,
                                tir_stmt innermost);
 
+/* All lanes of a warp come to the statement: axis x alone tells them apart. */
+bool lower_comes_whole(struct tir *ir, tir_stmt kernel, tir_stmt s);
+
 /* The place of an element, as the buffer lies in memory; TIR_NONE: it is not known. */
 tir_expr lower_place_of(struct tir *ir, tir_buffer buffer, const tir_expr *indices);
 

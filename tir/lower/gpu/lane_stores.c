@@ -77,14 +77,6 @@ static bool is_of_lanes(struct lane_store *s, int64_t extent) {
   return true;
 }
 
-/* All lanes of a warp come to the statement: axis x alone tells them apart. */
-static bool comes_whole(struct tir *ir, tir_stmt kernel, tir_stmt s) {
-  tir_stmt innermost;
-  struct lower_threads threads = lower_threads_of(ir, kernel, &innermost);
-  threads.extent[1] = threads.extent[2] = 1;
-  return !lower_find_divergence(ir, &threads, s, innermost);
-}
-
 /* Columns go on by eight from group to group, and by one in a pair. */
 static bool is_by_pairs(struct lane_store *s) {
   struct tir *ir = s->ir;
@@ -118,8 +110,8 @@ static bool find_store(const struct lowering *low, tir_stmt kernel, const struct
   if (tir_loop_extent(ir, loop) % out->at_once) return false;
   tir_expr place = lower_place_of(ir, n.store.buffer, tir_operands(ir, n.store.indices));
   out->place = place ? tir_simplify(ir, place) : TIR_NONE;
-  return out->place && comes_whole(ir, kernel, loop) && is_by_pairs(out) && is_of_lanes(out, threads->extent[0]) &&
-         (!out->shared || out->stride > 0);
+  return out->place && lower_comes_whole(ir, kernel, loop) && is_by_pairs(out) &&
+         is_of_lanes(out, threads->extent[0]) && (!out->shared || out->stride > 0);
 }
 
 /* ---- What values load ---- */

@@ -68,6 +68,24 @@ static bool has_names(const struct tir *ir, tir_stmt kernel, tir_buffer buffer) 
   return false;
 }
 
+/* Whether bulk stores read the buffer, which nothing but another of the same buffer waits for. */
+static bool is_stored_in_bulk(const struct tir *ir, tir_stmt kernel, tir_buffer buffer) {
+  for (tir_stmt s = kernel; s; s = tir_next(ir, s, kernel)) {
+    if (!tir_is(ir, s, TIR_EVALUATE)) continue;
+    tir_expr call = tir_stmt_at(ir, s)->evaluate.value;
+    if (tir_is_device_call(ir, call, TIR_TENSOR_STORE) && tir_uses_buffer(ir, call, buffer)) return true;
+  }
+  return false;
+}
+
+/* Whether loops that threads run through repeat a statement. */
+static bool is_repeated(const struct tir *ir, tir_stmt s) {
+  for (s = tir_stmt_at(ir, s)->parent; s; s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_WHILE) || (tir_is(ir, s, TIR_LOOP) && !tir_is_bound(ir, s) && tir_loop_extent(ir, s) != 1))
+      return true;
+  return false;
+}
+
 static bool gather(struct lowering *low, tir_stmt kernel, struct layout *l) {
   const struct tir *ir = low->ir;
   uint32_t *position = number_statements(ir, kernel);
@@ -83,6 +101,7 @@ static bool gather(struct lowering *low, tir_stmt kernel, struct layout *l) {
                                       tir_buffer_name(ir, p.buffer));
     find_life(ir, &p, position, has_names(ir, kernel, p.buffer));
     if (tir_memory_scope_of(ir, p.buffer) == TIR_SCOPE_MBARRIER) p.first = 0, p.last = UINT32_MAX;
+    if (is_stored_in_bulk(ir, kernel, p.buffer)) p.first = is_repeated(ir, s) ? 0 : p.first, p.last = UINT32_MAX;
     l->at = tir_enlarge(l->at, &l->capacity, (uint64_t)l->count + 1, sizeof *l->at);
     l->at[l->count++] = p;
   }

@@ -78,7 +78,8 @@ static bool find_buffers(struct tensor_store *t) {
   struct tir_buffer_node from = *tir_buffer_at(ir, t->from), to = *tir_buffer_at(ir, t->to);
   if (!tir_requests_rows(ir, t->from, TIR_ROWS_CANONICAL) || from.rank < MATRIX || from.strides.count)
     return refuse(t, "the tile is not in the canonical layout");
-  if (to.strides.count || to.elem_offset || from.type != to.type) return refuse(t, "the result is no plain tensor");
+  if (to.strides.count || to.elem_offset || from.type != to.type || tir_type_bits(to.type) < 8)
+    return refuse(t, "the result is no plain tensor");
   tir_expr columns = ir->operands.at[from.shape + from.rank - 1];
   t->columns = tir_is_int(ir, columns) ? tir_at(ir, columns)->imm : 0;
   t->from_place = lower_place_of(ir, t->from, tir_operands(ir, value.operands));
@@ -192,7 +193,9 @@ static bool find_first(struct tensor_store *t) {
     t->from_place = tir_simplify(ir, with(ir, t->from_place, v, 0));
     t->to_place = tir_simplify(ir, with(ir, t->to_place, v, 0));
   }
-  if (!tir_panel_of(t->columns * bytes) || t->rows % TIR_PANEL_ROWS || t->rows > TIR_BOX_MOST_SIDE)
+  int64_t held = (int64_t)tir_allocation_bytes(ir, t->from) / (t->columns * bytes);
+  if (!tir_panel_of(t->columns * bytes) || held % TIR_PANEL_ROWS || t->rows % TIR_PANEL_ROWS ||
+      t->rows > TIR_BOX_MOST_SIDE)
     return refuse(t, "the tile's rows are no number of swizzled tiles");
   if (!is_multiple(ir, t->from_place, TIR_PANEL_ROWS * t->columns))
     return refuse(t, "it begins within a swizzled tile");
@@ -204,10 +207,33 @@ static bool find_first(struct tensor_store *t) {
   return all / t->stride <= INT32_MAX || refuse(t, "the result has too many rows");
 }
 
-static bool find_copy(struct tensor_store *t, const struct lower_threads *threads) {
+static bool asks(const struct tir *ir, tir_stmt s) {
+  if (!tir_is(ir, s, TIR_LOOP)) return false;
+  tir_expr value = tir_annotation(ir, tir_stmt_at(ir, s)->annotations, TIR_TENSOR_STORES);
+  return value && tir_is_int(ir, value) && tir_at(ir, value)->imm > 0;
+}
+
+/* Nothing orders what else the kernel does with the result before or behind the store: only such stores may. */
+static bool is_alone(struct tensor_store *t, tir_stmt kernel) {
+  struct tir *ir = t->ir;
+  for (tir_stmt s = kernel, next; s; s = next) {
+    next = s == t->loop || asks(ir, s) ? tir_after(ir, s, kernel) : tir_next(ir, s, kernel);
+    if (s == t->loop || asks(ir, s)) continue;
+    tir_expr all[4];
+    uint32_t count = tir_stmt_exprs(ir, s, all);
+    bool uses = tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == t->to;
+    bool stores = tir_is(ir, s, TIR_EVALUATE) && tir_is_device_call(ir, all[0], TIR_TENSOR_STORE);
+    for (uint32_t i = 0; i < count && !stores; i++) uses = uses || (all[i] && tir_uses_buffer(ir, all[i], t->to));
+    if (uses) return refuse(t, "the kernel touches the result otherwise");
+  }
+  return true;
+}
+
+static bool find_copy(struct tensor_store *t, tir_stmt kernel, const struct lower_threads *threads) {
   if (!threads->var[0] || threads->extent[0] != TIR_GROUP) return refuse(t, "its threads are no warp groups");
   t->lane = threads->var[0];
-  return find_loops(t) && find_buffers(t) && find_rows(t) && find_first(t);
+  if (!lower_comes_whole(t->ir, kernel, t->loop)) return refuse(t, "threads of a warp group go apart around it");
+  return find_loops(t) && find_buffers(t) && find_rows(t) && find_first(t) && is_alone(t, kernel);
 }
 
 /* ---- In its place ---- */
@@ -263,12 +289,6 @@ static void put(struct tensor_store *t, tir_stmt innermost, bool first) {
   tir_append(ir, innermost, TIR_BODY, last);
 }
 
-static bool asks(const struct tir *ir, tir_stmt s) {
-  if (!tir_is(ir, s, TIR_LOOP)) return false;
-  tir_expr value = tir_annotation(ir, tir_stmt_at(ir, s)->annotations, TIR_TENSOR_STORES);
-  return value && tir_is_int(ir, value) && tir_at(ir, value)->imm > 0;
-}
-
 bool lower_tensor_stores(struct lowering *low) {
   struct tir *ir = low->ir;
   for (tir_stmt kernel = tir_stmt_at(ir, low->body)->first[TIR_BODY]; kernel; kernel = tir_stmt_at(ir, kernel)->next) {
@@ -282,7 +302,7 @@ bool lower_tensor_stores(struct lowering *low) {
       struct tensor_store t = {.ir = ir, .kernel = kernel, .loop = s};
       bool has = low->options && tir_has(low->options->capabilities, TIR_HAS_TENSOR_COPIES);
       next = tir_after(ir, s, kernel);
-      if (has ? find_copy(&t, &threads) : refuse(&t, "the target has none")) {
+      if (has ? find_copy(&t, kernel, &threads) : refuse(&t, "the target has none")) {
         put(&t, innermost, first);
         first = false;
       } else {
