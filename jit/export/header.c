@@ -177,8 +177,8 @@ char *header_of_function(const struct tir *ir, tir_func f, const char *name, con
           " * Buffers do not overlap; each is aligned to its elements. workspace: %s_WORKSPACE bytes aligned to 64, or "
           "NULL\n"
           " * when that is 0. Returns 0; 1 when an assertion of the function failed. Link with -lgomp -lm.\n"
-          " * It does not look at the CPU, which has all that the target has; where the system refuses AMX's tiles, it "
-          "does\n * without them. */\n",
+          " * It does not look at the CPU, which has all that the target has; where the system refuses AMX's tiles, "
+          "or SME's vectors\n * have not 512 bits, it does without tiles. */\n",
           name);
   header_declare(&h, name);
   fprintf(out, "#define %s_WORKSPACE %lluu\n\n", name, (unsigned long long)workspace);

@@ -183,7 +183,7 @@ bool llvm_withhold(const struct tir *lowered, tir_func f, struct jit_target *tar
   bool uses = false;
   tir_stmt top = lowered->funcs.at[f].body;
   for (tir_stmt s = top; s && !uses; s = tir_next(lowered, s, top))
-    uses = tir_is_tile_product(tir_instruction_of(lowered, s));
+    uses = tir_is_tile_product(tir_instruction_of(lowered, s)) || tir_instruction_of(lowered, s) == TIR_TILEZERO;
   if (uses) target->tile_bytes = target->tile_bfloats = target->tile_halves = false;
   return uses;
 }

@@ -74,7 +74,7 @@ bool jit_may_write(const struct tir *ir, tir_func f, tir_buffer buffer);
 double jit_tolerance(const struct tir *ir, tir_func f, const struct tir_arguments *after);
 
 /* The module of a lowered function, optimized. Owned by the caller, with `context`. beside: NULL, or another function
- * that it has too; plain: NULL, or what runs where the system refuses AMX's tiles; clock: NULL, or counts passes. */
+ * that it has too; plain: NULL, or what runs where the system refuses tiles; clock: NULL, or counts passes. */
 LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_func f, const char *name,
                          const struct jit_beside *beside, const struct jit_beside *plain, LLVMTargetMachineRef machine,
                          const struct jit_target *target, const struct jit_options *options, struct jit_clock *clock,

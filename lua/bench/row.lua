@@ -163,7 +163,8 @@ end
 -- ---- Cold data -------------------------------------------------------------------------------------------------
 
 local FAR = 3 -- times the last cache: data that is not touched before so much other data was, lies in none
-local LEAST_COPY = 1 << 16 -- bytes that a copy counts for at least: smaller ones would be too many
+local LEAST_COPY = 1 << 16 -- bytes that a copy counts for at least: of smaller ones, which stay in the last cache,
+-- there would be too many
 
 -- How many copies of a function's data are as large as that.
 local function copies_of(func, target)

@@ -68,7 +68,7 @@ struct emit {
   uint32_t bodies;        /* outlined so far */
   LLVMValueRef *shared;   /* by number of what is outlined: a nest's function, or what threads start at; or NULL */
   uint32_t shared_count;
-  bool uses_tiles;          /* AMX's */
+  bool uses_tiles;          /* AMX's, or SME's */
   const char *plain;        /* an entry that does without them, or NULL */
   struct emit_tiles *tiles; /* of the loop being written, where it holds accumulators; else NULL */
   struct emit_sme *sme;     /* of the function being written, where it is in streaming mode; else NULL */
@@ -151,6 +151,8 @@ bool emit_instruction(struct emit *e, tir_stmt attr);
 /* emit_tiles.c */
 void emit_tile_product(struct emit *e, const tir_expr *args, enum tir_instruction which, int rows);
 void emit_tile_of_zeros(struct emit *e, const tir_expr *args, int rows);
+/* Whether the first statements below an attribute make the tile zero. */
+bool emit_begins_at_zero(const struct emit *e, tir_stmt attr, const tir_expr *tile);
 /* What is below the attribute, with the tiles in registers that are at so many pairs of addresses. */
 void emit_held_tiles(struct emit *e, tir_stmt attr, const tir_expr *held, uint32_t count);
 /* Code of an entry that asks for the tiles. Gives whether they were refused. */

@@ -1,5 +1,5 @@
 /* Instructions that a statement's attribute names (tir/lower/instruction.c), emitted where the target has them;
- * AMX's are in emit_tiles.c. */
+ * AMX's are in emit_tiles.c, the same of Arm CPUs in emit_sme.c. */
 #include "emit.h"
 #include "jit/llvm/machine.h"
 

@@ -70,10 +70,10 @@ static void make_zero(struct emit *e, unsigned tile) {
 }
 
 static unsigned tile_of(const struct emit *e, const tir_expr *result) {
-  uint32_t i = 0;
-  while (e->sme->held[2 * i] != result[0] || e->sme->held[2 * i + 1] != result[1]) i++;
-  assert(i < e->sme->count && i < TURNED);
-  return i;
+  for (uint32_t i = 0; i < e->sme->count; i++)
+    if (e->sme->held[2 * i] == result[0] && e->sme->held[2 * i + 1] == result[1]) return i;
+  assert(!"an instruction adds to a tile that is held");
+  return 0;
 }
 
 /* ---- Products ---- */
@@ -142,8 +142,9 @@ static bool take(void *data, tir_expr x) {
   struct taken *t = data;
   const struct tir_expr_node *n = tir_at(t->e->ir, x);
   bool buffer = n->kind == TIR_LOAD || n->kind == TIR_DATA;
-  if (buffer && t->e->buffers[n->ref] && !t->buffers[n->ref]++) t->at_buffer[t->buffer_count++] = x;
-  if (n->kind == TIR_VAR && t->e->vars[n->ref] && !t->vars[n->ref]++) t->at_var[t->var_count++] = x;
+  if (buffer && t->e->buffers[n->ref] && !t->buffers[n->ref])
+    t->buffers[n->ref] = 1, t->at_buffer[t->buffer_count++] = x;
+  if (n->kind == TIR_VAR && t->e->vars[n->ref] && !t->vars[n->ref]) t->vars[n->ref] = 1, t->at_var[t->var_count++] = x;
   return true;
 }
 
@@ -183,11 +184,10 @@ static struct tir_captures captures_of(struct taken *t) {
   return (struct tir_captures){.at = t->at_buffer, .buffers = t->buffer_count, .vars = t->var_count};
 }
 
-/* What LLVM's code calls as it enters streaming mode, where the program has none: the state of a caller that left ZA to
+/* What LLVM's code calls as it enters streaming mode, of the file's own: the state of a caller that left ZA to
  * be saved is saved to the buffer that TPIDR2_EL0 leads to; nothing unwinds these functions, so their vectors' length
  * is none. Source: Arm, "Procedure Call Standard for the Arm 64-bit Architecture", SME support routines. */
-static const char routines[] = ".weak __arm_tpidr2_save\n"
-                               "__arm_tpidr2_save:\n"
+static const char routines[] = "__arm_tpidr2_save:\n"
                                "mrs x14, TPIDR2_EL0\n"
                                "cbz x14, 2f\n"
                                "ldr x16, [x14]\n"
@@ -201,7 +201,6 @@ static const char routines[] = ".weak __arm_tpidr2_save\n"
                                "add w15, w15, #1\n"
                                "b 1b\n"
                                "2: ret\n"
-                               ".weak __arm_get_current_vg\n"
                                "__arm_get_current_vg:\n"
                                "mov x0, #0\n"
                                "ret\n";
@@ -211,16 +210,6 @@ static void set_streaming(struct emit *e, LLVMValueRef f) {
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
                             LLVMCreateStringAttribute(e->context, names[i], (unsigned)strlen(names[i]), "", 0));
-}
-
-/* Whether a statement in front of the loop makes the tile zero. */
-static bool is_made_zero(const struct emit *e, tir_stmt first, const tir_expr *tile) {
-  for (tir_stmt s = first; s; s = tir_stmt_at(e->ir, s)->next) {
-    if (tir_instruction_of(e->ir, s) != TIR_TILEZERO) continue;
-    const tir_expr *args = tir_operands(e->ir, tir_at(e->ir, tir_stmt_at(e->ir, s)->attr.value)->operands);
-    if (args[RESULT] == tile[0] && args[RESULT + 1] == tile[1]) return true;
-  }
-  return false;
 }
 
 /* Rows of the first tile that an instruction below the statement adds to, which all have. */
@@ -238,7 +227,8 @@ static void write_body(struct emit *e, tir_stmt top, tir_stmt list) {
   LLVMValueRef pattern = int32(e, ALL_OF_VECTOR);
   s->all = call(e, "llvm.aarch64.sve.ptrue", &mask, 1, &pattern, 1);
   for (uint32_t i = 0; i < s->count; i++)
-    if (!is_made_zero(e, list, s->held + 2 * i)) move_rows(e, "llvm.aarch64.sme.ld1w.horiz", s->held + 2 * i, i, rows);
+    if (!emit_begins_at_zero(e, top, s->held + 2 * i))
+      move_rows(e, "llvm.aarch64.sme.ld1w.horiz", s->held + 2 * i, i, rows);
   if (list == top)
     emit_instruction(e, top);
   else

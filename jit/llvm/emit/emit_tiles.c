@@ -184,8 +184,7 @@ static void find_streaming(const struct emit *e, tir_stmt attr, struct emit_tile
   for (uint32_t i = 0; !stays && i < t->read_count; i++) t->read[i].streams = false;
 }
 
-/* Whether a statement in front of the loop makes the tile zero. */
-static bool begins_at_zero(const struct emit *e, tir_stmt attr, const tir_expr *tile) {
+bool emit_begins_at_zero(const struct emit *e, tir_stmt attr, const tir_expr *tile) {
   for (tir_stmt s = tir_stmt_at(e->ir, attr)->first[TIR_BODY]; s; s = tir_stmt_at(e->ir, s)->next) {
     if (tir_instruction_of(e->ir, s) != TIR_TILEZERO) continue;
     const tir_expr *args = tir_operands(e->ir, tir_at(e->ir, tir_stmt_at(e->ir, s)->attr.value)->operands);
@@ -202,7 +201,7 @@ void emit_held_tiles(struct emit *e, tir_stmt attr, const tir_expr *held, uint32
   find_streaming(e, attr, &tiles);
   for (uint32_t i = 0; i < count; i++) {
     cells[i] = emit_alloca(e, cell_type(e), 1, TILE_BYTES);
-    if (!begins_at_zero(e, attr, held + 2 * i))
+    if (!emit_begins_at_zero(e, attr, held + 2 * i))
       keep_tile(e, cells[i], load_tile(e, held[2 * i], held[2 * i + 1], tiles.rows));
   }
   e->tiles = &tiles;

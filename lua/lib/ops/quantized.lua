@@ -1,7 +1,8 @@
 -- Operators on integers that stand for real numbers: real = scale * (integer - zero point). A scale is a number, one
 -- for the whole tensor, or a tensor of float32, one for each channel; a zero point an integer, or a tensor of the
 -- integers' type. Products add in int32; what zero points add to them is taken away once for each channel or row, so
--- that the products themselves are those of the bytes. Results are rounded to the nearest and clamped to their type.
+-- that the products themselves are those of the bytes; but weights of depthwise convolutions that have zero points are
+-- of 16 bits then. Results are rounded to the nearest and clamped to their type.
 -- Source: Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference",
 -- CVPR 2018, section 2.
 local ms = msched

@@ -119,7 +119,8 @@ common.cast = cast
 local BEYOND = {float8_e4m3fn = {464.0, false, 0 / 0}, float8_e5m2 = {61440.0, true, math.huge}}
 local function unsaturated(x, t)
   local limit, included, becomes = table.unpack(BEYOND[t])
-  local number, above = te.cast(x, "float32"), included and te.ge or te.gt
+  local number = x.type == "float64" and x or te.cast(x, "float32") -- rounded once
+  local above = included and te.ge or te.gt
   local function of(sign) return te.const(sign * becomes, t) end
   return te.select(above(number, limit), of(1), te.select(above(-number, limit), of(-1), cast(x, t)))
 end

@@ -53,7 +53,7 @@ local function tiles_of(kernel, base)
   kernel:export(base .. ".s", "kernel")
   local text = read(base .. ".s")
   os.remove(base .. ".s")
-  return text:find "%smopa" or text:find "mopa\t", text:find "[su]mopa\t"
+  return text:find "mopa\t", text:find "[su]mopa\t"
 end
 
 -- Draws of all sketches, and of those that name tiles.

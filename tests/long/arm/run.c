@@ -1,5 +1,6 @@
 /* Runs kernels on arguments from files: FOLDER/N.args, so many of 64 bits, then each with its size in front; writes all
- * of them behind one another to FOLDER/N.out. usage: run FOLDER, which has a file `list` (kernels.lua). */
+ * of them behind one another to FOLDER/N.out. usage: run FOLDER [BYTES], which has a file `list` (kernels.lua); the
+ * bytes of streaming vectors: others are refused. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,11 +41,19 @@ static int run(const char *folder, unsigned number, unsigned long workspace) {
   return fclose(out) ? 3 : status;
 }
 
+/* Bytes of streaming vectors: RDSVL X0, #1. */
+static uint64_t vector_bytes(void) {
+  register uint64_t bytes __asm__("x0");
+  __asm__ volatile(".inst 0x04bf5820" : "=r"(bytes));
+  return bytes;
+}
+
 int main(int argc, char **argv) {
   char path[4096], kind[16];
   unsigned number;
   unsigned long workspace;
-  if (argc != 2) return 2;
+  if (argc < 2) return 2;
+  if (argc > 2 && vector_bytes() != (uint64_t)atoi(argv[2])) return puts("streaming vectors are of another length"), 2;
   snprintf(path, sizeof path, "%s/list", argv[1]);
   FILE *list = fopen(path, "r");
   if (!list) return 2;
