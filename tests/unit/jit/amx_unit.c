@@ -211,7 +211,7 @@ static void products_are_the_models(void **state) {
     fill(b[0], sizeof b, o, &seed);
     for (int i = 0; i < AMX_ROWS * 16; i++) {
       float sum = (float)((int)(draw(&seed) >> 20) - 2048) * (i % 3 ? 0x1p-12f : 0x1p-127f);
-      memcpy(c[0] + 4 * i, is_pairs(o) ? (void *)&sum : (void *)&(uint32_t){draw(&seed)}, 4);
+      memcpy((uint8_t *)c + 4 * i, is_pairs(o) ? (void *)&sum : (void *)&(uint32_t){draw(&seed)}, 4);
     }
     assert_null(configure(&unit, (struct shape[AMX_TILES]){
                                      [2] = {rows, 4 * columns}, [5] = {rows, 4 * deep}, [7] = {deep, 4 * columns}}));
