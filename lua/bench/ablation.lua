@@ -4,6 +4,7 @@
 local ms = msched
 local cli, tools, tune = ms.load "lua.cli.cli", ms.load "lua.bench.tools", ms.load "search.tune"
 local named, targets = ms.load "lua.lib.ops.named", ms.load "rules.targets"
+local apart = ms.load "lua.vendor.apart"
 
 local SECONDS = tools.at_most(0.3) -- of timing, each
 local TRIALS = 16
@@ -64,11 +65,18 @@ end
 local function measure(member, parts, target, options)
   local func = member.func()
   local whole = space_text(func, target)
-  local kernels, names, row = {tuned(member, func, target, options)}, {}, {task = member.name, ratios = {}}
+  local kernels, names, row = {tuned(member, func, target, options)}, {}, {task = member.name, ratios = {}, failed = 0}
   for _, part in ipairs(parts) do
     local own = changed(member, func, whole, part, target)
-    if own then
-      kernels[#kernels + 1], names[#names + 1] = tuned(member, own, target, options, part.without), part.name
+    local ok, kernel = true, nil
+    if own then ok, kernel = pcall(tuned, member, own, target, options, part.without) end
+    if not ok then -- as where no candidate of the space without can be measured
+      if ms.interrupted() then error(kernel, 0) end
+      row.failed = row.failed + 1
+      io.stderr:write("msched bench: ", member.name, " without ", part.name, ": ",
+                      type(kernel) == "table" and kernel.message or apart.reason(kernel), "\n")
+    elseif kernel then
+      kernels[#kernels + 1], names[#names + 1] = kernel, part.name
     end
   end
   local times = tools.time_kernels(func, kernels, SECONDS)
@@ -123,13 +131,14 @@ return function(options, words)
   return tools.of_suite(options, words, function(members, target)
     local parts = parts_of(target, options.without)
     return function()
-      local rows = {}
+      local rows, failed = {}, 0
       for i, member in ipairs(members) do
         rows[i] = measure(member, parts, target, options)
+        failed = failed + rows[i].failed
         put_row(rows[i], parts, options)
       end
       put_total(rows, parts, options)
-      return cli.DONE
+      return failed == 0 and cli.DONE or cli.FAILED
     end
   end)
 end
