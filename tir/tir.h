@@ -576,6 +576,7 @@ bool tir_prove_under(struct tir *ir, tir_expr given,
                      tir_expr condition); /* true wherever `given` is; TIR_NONE: everywhere */
 /* Largest m and some r in [0, m) with value = r (mod m); m = 0: the constant r. */
 void tir_modular(struct tir *ir, tir_expr e, int64_t *modulus, int64_t *remainder);
+bool tir_is_multiple(struct tir *ir, tir_expr e, int64_t of);         /* whatever its variables are; of: above 0 */
 bool tir_uses_var_below(const struct tir *ir, tir_expr e, tir_var v); /* the mask of e has the variable's bit */
 static inline bool tir_uses_var(const struct tir *ir, tir_expr e, tir_var v) {
   return (tir_at(ir, e)->vars >> (v & 63) & 1) && tir_uses_var_below(ir, e, v);

@@ -622,3 +622,10 @@ void tir_modular(struct tir *ir, tir_expr e, int64_t *modulus, int64_t *remainde
   *modulus = m;
   *remainder = m ? tir_floor_mod(r, m) : r;
 }
+
+bool tir_is_multiple(struct tir *ir, tir_expr e, int64_t of) {
+  int64_t modulus, remainder;
+  assert(of > 0);
+  tir_modular(ir, e, &modulus, &remainder);
+  return modulus % of == 0 && remainder % of == 0;
+}

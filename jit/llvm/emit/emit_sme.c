@@ -264,6 +264,7 @@ static void write_function(struct emit *e, tir_stmt top, tir_stmt list, const ti
   LLVMPositionBuilderAtEnd(e->builder, start);
   e->sme = &sme;
   write_body(e, top, list);
+  e->sme = NULL;
   LLVMBuildBr(e->builder, e->leave);
   emit_end_body(e, &outer);
   LLVMPositionBuilderAtEnd(e->builder, here);

@@ -72,6 +72,13 @@ tir_stmt lower_find_divergence(const struct tir *ir, const struct lower_threads 
   return outermost;
 }
 
+tir_expr lower_with_value(struct tir *ir, tir_expr e, tir_var v, tir_expr value) {
+  tir_subst_var(ir, v, tir_cast(ir, ir->vars.at[v].type, value));
+  e = tir_subst(ir, e);
+  tir_subst_clear(ir);
+  return e;
+}
+
 bool lower_comes_whole(struct tir *ir, tir_stmt kernel, tir_stmt s) {
   tir_stmt innermost;
   struct lower_threads threads = lower_threads_of(ir, kernel, &innermost);

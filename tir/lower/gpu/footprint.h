@@ -32,6 +32,9 @@ struct lower_threads lower_threads_of(const struct tir *ir, tir_stmt kernel, tir
 tir_stmt lower_find_divergence(const struct tir *ir, const struct lower_threads *threads, tir_stmt s,
                                tir_stmt innermost);
 
+/* An expression where a variable is a value, which is cast to its type. */
+tir_expr lower_with_value(struct tir *ir, tir_expr e, tir_var v, tir_expr value);
+
 /* All lanes of a warp come to the statement: axis x alone tells them apart. */
 bool lower_comes_whole(struct tir *ir, tir_stmt kernel, tir_stmt s);
 

@@ -45,12 +45,6 @@ static tir_expr column_of(struct tir *ir, tir_expr offset, int64_t stride) {
   return b.lo >= 0 && b.hi < stride ? column : TIR_NONE;
 }
 
-static bool is_multiple(struct tir *ir, tir_expr e, int64_t of) {
-  int64_t modulus, remainder;
-  tir_modular(ir, e, &modulus, &remainder);
-  return modulus % of == 0 && remainder % of == 0;
-}
-
 /* `columns`: of what is read of each row. */
 static bool check_operand(const struct lowering *low, tir_stmt s, tir_expr pointer, tir_expr stride, int64_t columns) {
   struct tir *ir = low->ir;
@@ -63,8 +57,8 @@ static bool check_operand(const struct lowering *low, tir_stmt s, tir_expr point
   if (!tir_is_int(ir, stride) || tir_at(ir, stride)->imm * bytes != panels.row)
     return refuse(low, s, "a warp-group MMA reads rows that are not those of the buffer");
   tir_expr column = column_of(ir, p.offset, panels.row / bytes);
-  bool whole = column && is_multiple(ir, column, panel), within = panel % columns == 0;
-  if (!whole && !(column && within && is_multiple(ir, column, columns)))
+  bool whole = column && tir_is_multiple(ir, column, panel), within = panel % columns == 0;
+  if (!whole && !(column && within && tir_is_multiple(ir, column, columns)))
     return refuse(low, s,
                   "a warp-group MMA reads a matrix that begins in the middle of eight rows or of a swizzled tile");
   return true;
@@ -79,8 +73,8 @@ static bool check_store(const struct lowering *low, tir_stmt s) {
   if (!tir_takes_operands(TIR_WGMMA_STORE, count) || !tir_pointer_of(ir, tir_at(ir, arguments(ir, s)[POINTER]), &p))
     return refuse(low, s, "a warp group stores to where no buffer is");
   tir_expr stride = arguments(ir, s)[STRIDE];
-  bool even = tir_is_index(ir, p.offset) && tir_is_index(ir, stride) && is_multiple(ir, p.offset, 2) &&
-              is_multiple(ir, stride, 2);
+  bool even = tir_is_index(ir, p.offset) && tir_is_index(ir, stride) && tir_is_multiple(ir, p.offset, 2) &&
+              tir_is_multiple(ir, stride, 2);
   return even || refuse(low, s, "a warp group stores pairs of elements, which begin at an odd one");
 }
 

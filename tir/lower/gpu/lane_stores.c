@@ -32,24 +32,11 @@ struct lane_store {
 
 static tir_expr number(struct tir *ir, int64_t n) { return tir_int(ir, TIR_T_I32, n); }
 
-static tir_expr with(struct tir *ir, tir_expr e, tir_var v, tir_expr value) {
-  tir_subst_var(ir, v, tir_cast(ir, ir->vars.at[v].type, value));
-  e = tir_subst(ir, e);
-  tir_subst_clear(ir);
-  return e;
-}
-
 static tir_var var_of(const struct tir *ir, tir_stmt loop) { return tir_as(ir, loop, TIR_LOOP)->loop.var; }
 
 static bool is_unrolled(const struct tir *ir, tir_stmt s) {
   return s && tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_UNROLLED &&
          tir_is_const(ir, tir_as(ir, s, TIR_LOOP)->loop.min, 0);
-}
-
-static bool is_multiple(struct tir *ir, tir_expr e, int64_t of) {
-  int64_t modulus, remainder;
-  tir_modular(ir, e, &modulus, &remainder);
-  return modulus % of == 0 && remainder % of == 0;
 }
 
 static bool is_apart(struct tir *ir, tir_expr a, tir_expr b, int64_t distance) {
@@ -62,12 +49,13 @@ static bool is_of_lanes(struct lane_store *s, int64_t extent) {
   tir_expr zero = number(ir, 0), warps = number(ir, extent / TIR_WARP);
   tir_var warp = tir_new_var(ir, TIR_VAR_LOOP, tir_name_of(ir, "warp"), TIR_T_I32, zero, warps);
   tir_expr of_warp = tir_mul(ir, tir_var_expr(ir, warp), number(ir, TIR_WARP));
-  tir_expr first = with(ir, with(ir, s->place, s->p, zero), s->v, zero), row = TIR_NONE, rows[ROWS];
+  tir_expr first = lower_with_value(ir, lower_with_value(ir, s->place, s->p, zero), s->v, zero), row = TIR_NONE,
+           rows[ROWS];
   int64_t bytes = tir_type_bits(tir_buffer_at(ir, tir_as(ir, s->store, TIR_STORE)->store.buffer)->type) / 8;
   for (int64_t l = 0; l < TIR_WARP; l++) {
-    tir_expr at = with(ir, first, s->lane, tir_add(ir, of_warp, number(ir, l)));
+    tir_expr at = lower_with_value(ir, first, s->lane, tir_add(ir, of_warp, number(ir, l)));
     if (l % LANES_A_ROW == 0) row = rows[l / LANES_A_ROW] = at;
-    bool begins = l % LANES_A_ROW || is_multiple(ir, at, ACCESS / bytes);
+    bool begins = l % LANES_A_ROW || tir_is_multiple(ir, at, ACCESS / bytes);
     if (!begins || !is_apart(ir, at, row, l % LANES_A_ROW * PAIR)) return false;
   }
   tir_expr apart = tir_simplify(ir, tir_sub(ir, rows[1], rows[0]));
@@ -80,7 +68,7 @@ static bool is_of_lanes(struct lane_store *s, int64_t extent) {
 /* Columns go on by eight from group to group, and by one in a pair. */
 static bool is_by_pairs(struct lane_store *s) {
   struct tir *ir = s->ir;
-  tir_expr zero = number(ir, 0), rest = with(ir, with(ir, s->place, s->p, zero), s->v, zero);
+  tir_expr zero = number(ir, 0), rest = lower_with_value(ir, lower_with_value(ir, s->place, s->p, zero), s->v, zero);
   tir_expr p = tir_cast(ir, tir_type_of(ir, rest), tir_var_expr(ir, s->p));
   tir_expr v = tir_cast(ir, tir_type_of(ir, rest), tir_var_expr(ir, s->v));
   tir_expr sum = tir_add(ir, rest, tir_add(ir, tir_mul(ir, p, tir_int(ir, tir_type_of(ir, rest), GROUP)), v));
@@ -142,8 +130,9 @@ static bool is_of_pairs(struct lane_store *s, tir_expr load) {
   if (tir_buffer_memory(ir, n.ref) != TIR_DEVICE_MEMORY) return false;
   tir_expr place = lower_place_of(ir, n.ref, tir_operands(ir, n.operands));
   if (!place || !tir_uses_var(ir, place, s->v)) return false;
-  tir_expr first = with(ir, place, s->v, number(ir, 0)), second = with(ir, place, s->v, number(ir, 1));
-  return is_multiple(ir, tir_simplify(ir, first), PAIR) && is_apart(ir, second, first, 1);
+  tir_expr first = lower_with_value(ir, place, s->v, number(ir, 0)),
+           second = lower_with_value(ir, place, s->v, number(ir, 1));
+  return tir_is_multiple(ir, tir_simplify(ir, first), PAIR) && is_apart(ir, second, first, 1);
 }
 
 /* The lane's own memory for what a call's values load so; TIR_NONE: there is none. */
@@ -189,8 +178,8 @@ static void put_loads(const struct pair_loads *p, tir_expr first, tir_stmt to) {
     for (int64_t g = 0; g < p->store->at_once; g++) {
       tir_expr zero = number(ir, 0), size = number(ir, PAIR);
       tir_var v = tir_new_var(ir, TIR_VAR_LOOP, tir_name_of(ir, "v"), TIR_T_I32, zero, size);
-      tir_expr value = with(ir, p->loads[i], p->store->p, tir_add(ir, first, number(ir, g)));
-      value = with(ir, value, p->store->v, tir_var_expr(ir, v));
+      tir_expr value = lower_with_value(ir, p->loads[i], p->store->p, tir_add(ir, first, number(ir, g)));
+      value = lower_with_value(ir, value, p->store->v, tir_var_expr(ir, v));
       tir_expr at = tir_add(ir, number(ir, g * PAIR), tir_var_expr(ir, v));
       tir_stmt loop = tir_new_loop(ir, v, zero, size, TIR_VECTORIZED);
       tir_append(ir, loop, TIR_BODY, tir_new_store(ir, p->own[i], &at, value));
@@ -211,14 +200,14 @@ static tir_stmt put_call(struct lane_store *s) {
   tir_var part = tir_new_var(ir, TIR_VAR_LOOP, tir_name_of(ir, "part"), TIR_T_I32, zero, size);
   tir_expr first = tir_mul(ir, tir_var_expr(ir, part), number(ir, s->at_once));
   tir_expr extent = number(ir, (s->at_once - 1) * GROUP + PAIR);
-  tir_expr at = with(ir, with(ir, s->place, s->p, first), s->v, zero);
+  tir_expr at = lower_with_value(ir, lower_with_value(ir, s->place, s->p, first), s->v, zero);
   uint32_t count = 0;
   args[count++] = tir_new_pointer(ir, n.store.buffer, at, extent, TIR_POINTER_WRITES);
   if (s->shared) args[count++] = number(ir, s->stride);
   for (int64_t g = 0; g < s->at_once; g++)
     for (int64_t v = 0; v < PAIR; v++) {
-      tir_expr value = with(ir, n.store.value, s->p, tir_add(ir, first, number(ir, g)));
-      args[count++] = with(ir, value, s->v, number(ir, v));
+      tir_expr value = lower_with_value(ir, n.store.value, s->p, tir_add(ir, first, number(ir, g)));
+      args[count++] = lower_with_value(ir, value, s->v, number(ir, v));
     }
   tir_stmt loop = tir_new_loop(ir, part, zero, size, TIR_UNROLLED);
   put_loads(&loads, first, loop);

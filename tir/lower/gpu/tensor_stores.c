@@ -38,11 +38,8 @@ static bool refuse(struct tensor_store *t, const char *why) {
 
 static tir_expr number(struct tir *ir, int64_t n) { return tir_int(ir, TIR_T_I32, n); }
 
-static tir_expr with(struct tir *ir, tir_expr e, tir_var v, int64_t value) {
-  tir_subst_var(ir, v, tir_int(ir, ir->vars.at[v].type, value));
-  e = tir_subst(ir, e);
-  tir_subst_clear(ir);
-  return e;
+static tir_expr with_number(struct tir *ir, tir_expr e, tir_var v, int64_t n) {
+  return lower_with_value(ir, e, v, number(ir, n));
 }
 
 static bool difference(struct tir *ir, tir_expr a, tir_expr b, int64_t *out) {
@@ -103,12 +100,12 @@ static bool find_moves(struct tensor_store *t, tir_var v, int64_t extent, struct
   if (extent > TIR_GROUP) return refuse(t, "its loops are too long");
   for (uint32_t i = 0; i < t->loop_count; i++) {
     tir_var other = tir_as(ir, t->loops[i], TIR_LOOP)->loop.var;
-    if (other != v) from = with(ir, from, other, 0), to = with(ir, to, other, 0);
+    if (other != v) from = with_number(ir, from, other, 0), to = with_number(ir, to, other, 0);
   }
-  if (t->lane != v) from = with(ir, from, t->lane, 0), to = with(ir, to, t->lane, 0);
+  if (t->lane != v) from = with_number(ir, from, t->lane, 0), to = with_number(ir, to, t->lane, 0);
   for (int64_t i = 0; i < extent; i++)
-    if (!difference(ir, with(ir, from, v, i), with(ir, from, v, 0), &out->from[i]) ||
-        !difference(ir, with(ir, to, v, i), with(ir, to, v, 0), &out->to[i]))
+    if (!difference(ir, with_number(ir, from, v, i), with_number(ir, from, v, 0), &out->from[i]) ||
+        !difference(ir, with_number(ir, to, v, i), with_number(ir, to, v, 0), &out->to[i]))
       return refuse(t, "where elements lie is not known");
   return true;
 }
@@ -120,13 +117,13 @@ static bool is_sum(struct tensor_store *t, tir_expr place) {
   tir_expr first = place, sum = tir_int(ir, type, 0);
   for (uint32_t i = 0; i <= t->loop_count; i++) {
     tir_var v = i < t->loop_count ? tir_as(ir, t->loops[i], TIR_LOOP)->loop.var : t->lane;
-    first = with(ir, first, v, 0);
+    first = with_number(ir, first, v, 0);
   }
   for (uint32_t i = 0; i <= t->loop_count; i++) {
     tir_expr alone = place;
     for (uint32_t k = 0; k <= t->loop_count; k++) {
       tir_var other = k < t->loop_count ? tir_as(ir, t->loops[k], TIR_LOOP)->loop.var : t->lane;
-      if (k != i) alone = with(ir, alone, other, 0);
+      if (k != i) alone = with_number(ir, alone, other, 0);
     }
     sum = tir_add(ir, sum, tir_sub(ir, alone, first));
   }
@@ -177,12 +174,6 @@ static bool find_rows(struct tensor_store *t) {
   return ok;
 }
 
-static bool is_multiple(struct tir *ir, tir_expr e, int64_t of) {
-  int64_t modulus, remainder;
-  tir_modular(ir, e, &modulus, &remainder);
-  return modulus % of == 0 && remainder % of == 0;
-}
-
 /* The first element of both, and whether a store may begin and end there. */
 static bool find_first(struct tensor_store *t) {
   struct tir *ir = t->ir;
@@ -190,19 +181,19 @@ static bool find_first(struct tensor_store *t) {
   int64_t all = (int64_t)tir_allocation_bytes(ir, t->to) / bytes;
   for (uint32_t i = 0; i <= t->loop_count; i++) {
     tir_var v = i < t->loop_count ? tir_as(ir, t->loops[i], TIR_LOOP)->loop.var : t->lane;
-    t->from_place = tir_simplify(ir, with(ir, t->from_place, v, 0));
-    t->to_place = tir_simplify(ir, with(ir, t->to_place, v, 0));
+    t->from_place = tir_simplify(ir, with_number(ir, t->from_place, v, 0));
+    t->to_place = tir_simplify(ir, with_number(ir, t->to_place, v, 0));
   }
   int64_t held = (int64_t)tir_allocation_bytes(ir, t->from) / (t->columns * bytes);
   if (!tir_panel_of(t->columns * bytes) || held % TIR_PANEL_ROWS || t->rows % TIR_PANEL_ROWS ||
       t->rows > TIR_BOX_MOST_SIDE)
     return refuse(t, "the tile's rows are no number of swizzled tiles");
-  if (!is_multiple(ir, t->from_place, TIR_PANEL_ROWS * t->columns))
+  if (!tir_is_multiple(ir, t->from_place, TIR_PANEL_ROWS * t->columns))
     return refuse(t, "it begins within a swizzled tile");
   if (t->stride < t->columns) return refuse(t, "rows of the tile are no rows of the result");
   if (all <= 0 || all % t->stride || t->stride * bytes % TIR_BOX_ALIGNMENT)
     return refuse(t, "rows of the result do not begin at multiples of 16 bytes");
-  if (t->stride % t->columns || !is_multiple(ir, t->to_place, t->columns))
+  if (t->stride % t->columns || !tir_is_multiple(ir, t->to_place, t->columns))
     return refuse(t, "a row of the tile may end in another row of the result");
   return all / t->stride <= INT32_MAX || refuse(t, "the result has too many rows");
 }
