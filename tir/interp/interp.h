@@ -376,6 +376,10 @@ void interp_call_bring(const struct tir_extern_call *call, uint8_t is, uint8_t b
 /* Groups of products that the warp group has committed; commits one more. In a kernel. */
 uint32_t interp_call_groups(const struct tir_extern_call *call);
 void interp_call_commit(const struct tir_extern_call *call);
+/* Marks an argument's element, which was loaded, as read until a group is waited for; false: nothing is kept of it, as
+ * outside of kernels. */
+bool interp_call_mark(const struct tir_extern_call *call, uint32_t arg, int64_t index, uint32_t group,
+                      struct held *out);
 /* A product reads the element until its group is waited for: who writes it before causes a race. */
 void interp_call_hold(const struct tir_extern_call *call, uint32_t arg, int64_t index);
 bool interp_call_release(struct tir_extern_call *call, int64_t left); /* what all groups but so many have read */

@@ -167,17 +167,24 @@ void interp_call_commit(const struct tir_extern_call *call) {
 }
 
 /* The element was loaded, so that it is there. */
-void interp_call_hold(const struct tir_extern_call *call, uint32_t arg, int64_t index) {
+bool interp_call_mark(const struct tir_extern_call *call, uint32_t arg, int64_t index, uint32_t group,
+                      struct held *out) {
   struct object *o = interp_call_object(call, arg);
   struct call_arg a = argument(call, arg);
   int64_t size = interp_format_size(interp_format(tir_type_with_lanes(a.type, 1)));
   int64_t byte = (interp_get(call->thread, a.value).i & 0xFFFFFFFFFF) + index * size;
-  if (!call->machine->in_kernel || !o->touches) return;
+  if (!call->machine->in_kernel || !o->touches) return false;
   assert(byte >= 0 && (uint64_t)byte < o->bytes);
+  *out = (struct held){o, byte / o->size, group, call->site->buffer};
+  o->touches[out->element].held++;
+  return true;
+}
+
+void interp_call_hold(const struct tir_extern_call *call, uint32_t arg, int64_t index) {
   struct thread *group = call->thread->group;
-  struct held h = {o, byte / o->size, group->product_groups, call->site->buffer};
-  o->touches[h.element].held++;
-  INTERP_PUSH(group->held, h);
+  struct held h;
+  if (interp_call_mark(call, arg, index, call->machine->in_kernel ? group->product_groups : 0, &h))
+    INTERP_PUSH(group->held, h);
 }
 
 /* A warp waits as one: its lanes know what the first, which stands for it, has done, and may say so in other blocks. */

@@ -36,13 +36,9 @@ static int64_t element_of(const struct box *b, int64_t i) {
 }
 
 static void hold(struct tir_extern_call *call, int64_t index) {
-  struct object *o = interp_call_object(call, TIR_STORE_FROM);
-  int64_t size = interp_format_size(interp_format(interp_call_type(call, TIR_STORE_FROM)));
-  int64_t byte = (interp_call_pointer(call, TIR_STORE_FROM) & 0xFFFFFFFFFF) + index * size;
-  if (!call->machine->in_kernel || !o->touches) return;
-  struct held h = {o, byte / o->size, call->thread->store_groups, call->site->buffer};
-  o->touches[h.element].held++;
-  INTERP_PUSH(call->thread->stored, h);
+  struct held h;
+  if (interp_call_mark(call, TIR_STORE_FROM, index, call->thread->store_groups, &h))
+    INTERP_PUSH(call->thread->stored, h);
 }
 
 /* (from, stride, to, rank, extents..., coordinates..., box...) */
