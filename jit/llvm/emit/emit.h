@@ -138,6 +138,8 @@ bool emit_is_sum(const struct emit *e, tir_loop loop);
 void emit_advance(struct emit *e, struct emit_steps *s);
 /* emit_math.c */
 LLVMValueRef emit_call(struct emit *e, tir_expr call);
+/* Of a table of sixteen floats, those that the lowest four bits of words name (jit_table_lanes). */
+LLVMValueRef emit_permuted(struct emit *e, LLVMValueRef table, LLVMValueRef at);
 /* emit_dot.c */
 LLVMValueRef emit_dot(struct emit *e, const struct tir_expr_node *call); /* dot_lanes */
 /* emit_parts.c */

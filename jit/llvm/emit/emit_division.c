@@ -12,7 +12,6 @@
  * theorem 8; Brisebarre, Muller & Raina, IEEE TC 53, 2004. */
 #include "emit.h"
 #include "jit/llvm/machine.h"
-#include "jit/llvm/x86.h"
 
 #include <assert.h>
 #include <math.h>
@@ -28,9 +27,8 @@ static bool is_power_of_two(const struct tir_expr_node *n) {
 }
 
 bool emit_divides_at_once(const struct emit *e, tir_type type, tir_expr divisor) {
-  const struct jit_target *t = e->target;
   return type == tir_type_with_lanes(TIR_T_F32, LANES) && !is_power_of_two(tir_at(e->ir, divisor)) &&
-         t->vector_bits >= 512 && jit_target_is_x86(t) && x86_has(t->x86, X86_AVX512F);
+         jit_table_lanes(e->target) >= LANES; /* registers of as many floats */
 }
 
 /* How many floats a number's size is above the least, as integers, unsigned: those outside are the largest. */

@@ -5,7 +5,6 @@
  * (tanh) and 1.07 (erf): tests/tools/float_functions.c. Other functions: lower/in_single.c and through_double.c. */
 #include "emit.h"
 #include "jit/llvm/machine.h"
-#include "jit/llvm/x86.h"
 
 #include <assert.h>
 #include <math.h>
@@ -75,10 +74,8 @@ enum { TABLE_LANES = 16, CURRENT_ROUNDING = 4 };
 
 /* Whether the target has them for such vectors. */
 static bool has_tables(struct real r) {
-  const struct jit_target *t = r.e->target;
   unsigned lanes = LLVMGetTypeKind(r.type) == LLVMVectorTypeKind ? LLVMGetVectorSize(r.type) : 1;
-  return lanes >= TABLE_LANES && !(lanes & (lanes - 1)) && t->vector_bits >= 512 && jit_target_is_x86(t) &&
-         x86_has(t->x86, X86_AVX512F);
+  return lanes >= TABLE_LANES && !(lanes & (lanes - 1)) && jit_table_lanes(r.e->target) >= TABLE_LANES;
 }
 
 /* So many elements of one or two vectors, from `first` on. */
@@ -106,9 +103,12 @@ static LLVMValueRef scale(struct real r, LLVMValueRef x, LLVMValueRef k) {
   return emit_machine_intrinsic(r.e, "llvm.x86.avx512.mask.scalef.ps.512", args, 5);
 }
 
-/* Elements of a table by the low four bits of their numbers. */
+LLVMValueRef emit_permuted(struct emit *e, LLVMValueRef table, LLVMValueRef at) {
+  return emit_machine_intrinsic(e, "llvm.x86.avx512.permvar.sf.512", (LLVMValueRef[]){table, at}, 2);
+}
+
 static LLVMValueRef permute(struct real r, LLVMValueRef table, LLVMValueRef at) {
-  return emit_machine_intrinsic(r.e, "llvm.x86.avx512.permvar.sf.512", (LLVMValueRef[]){table, at}, 2);
+  return emit_permuted(r.e, table, at);
 }
 
 static LLVMValueRef look_up(struct real r, const double table[TABLE_LANES], LLVMValueRef at) {

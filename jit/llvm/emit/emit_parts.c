@@ -70,6 +70,5 @@ LLVMValueRef emit_part(struct emit *e, const struct tir_expr_node *cast) {
   LLVMValueRef words = operands && mask > 0 && mask < TABLE ? words_of(e, operands[0]) : NULL, floats[TABLE];
   if (!words) return NULL;
   for (int i = 0; i < TABLE; i++) floats[i] = LLVMConstReal(LLVMFloatTypeInContext(e->context), (double)(i & mask));
-  LLVMValueRef args[] = {LLVMConstVector(floats, TABLE), words};
-  return emit_machine_intrinsic(e, "llvm.x86.avx512.permvar.sf.512", args, 2);
+  return emit_permuted(e, LLVMConstVector(floats, TABLE), words);
 }
