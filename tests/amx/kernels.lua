@@ -1,6 +1,6 @@
 -- Kernels of AMX's tiles of every kind: each is built, runs, and computes what the unscheduled function does. Where the
--- machine has AMX, it is judged there; elsewhere msched-amx is the program, with AMX_COUNTS=FILE: what each kernel has
--- done is then as much as is told.
+-- machine has AMX, it is judged there; elsewhere msched-amx is the program, with AMX_COUNTS=FILE: each kernel has done
+-- what the case gives.
 -- usage: msched-amx kernels.lua
 local ms = require "msched"
 local judge = dofile(arg[0]:gsub("[^/]*$", "") .. "judge.lua")

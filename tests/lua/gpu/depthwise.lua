@@ -7,6 +7,7 @@
 local ms = require "msched"
 local te = ms.te
 local tune, files = ms.load "search.tune", dofile(arg[0]:match "^.*/" .. "../../support/lua/files.lua")
+local thread_loads = dofile(arg[0]:match "^.*/" .. "../../support/lua/thread_loads.lua")
 local run_kernels, draws, seed = arg[1], math.tointeger(arg[2]), math.tointeger(arg[3])
 local sources = dofile(arg[0]:match "^.*/" .. "../../support/lua/kernel_sources.lua")(run_kernels, seed)
 local TARGET = "cuda -arch=sm_80 -thread_warp_size=4" -- blocks of few threads, as small shapes have them
@@ -34,19 +35,9 @@ local FUNCTIONS = {
 }
 
 local function drawn(func)
-  local opened, jobs, list, seen = tune.open(func, ms.target(TARGET), {}), {}, {}, {}
-  local sketch = opened.sketches[1].trace
+  local sketch = tune.open(func, ms.target(TARGET), {}).sketches[1].trace
   assert(sketch:text():find("msched.spatial_tile", 1, true), "the first sketch has no windows in registers")
-  for i = 1, draws do jobs[i] = {trace = sketch:simplified(false), seed = seed, candidate = i, resample = true} end
-  local pool = ms.pool(func, {jobs = 1, target = TARGET})
-  local made, _, script_error = pool:replay(jobs, false)
-  pool:close()
-  assert(not script_error, script_error)
-  local accepted = 0
-  for _, c in ipairs(made) do
-    if c then accepted = accepted + 1 end
-    if c and not seen[c.hash] then list[#list + 1], seen[c.hash] = c.trace, true end
-  end
+  local list, accepted = thread_loads.drawn(func, TARGET, {sketch}, draws, seed)
   assert(accepted == draws, string.format("%d of %d draws are accepted", accepted, draws))
   return list
 end
@@ -60,25 +51,17 @@ local function held(source)
   return count
 end
 
-local function loaded(ptx)
-  local count = 0
-  for kind in ptx:gmatch "ld%.global([%w%.]*)" do count = count + (math.tointeger(kind:match "%.v(%d)") or 1) end
-  return count
-end
-
 local missing -- why there is no NVRTC
 
 local function check_loads(kernel, path)
-  local ok, message = pcall(kernel.export, kernel, path .. ".ptx")
-  if not ok then
-    assert(message:find("NVRTC is missing", 1, true), message)
-    missing = message
+  local ptx, why = thread_loads.ptx(kernel, path)
+  if not ptx then
+    missing = why
     return
   end
-  local ptx, source = files.read(path .. ".ptx"), files.read(path .. ".cu")
-  os.remove(path .. ".ptx")
-  assert(held(source) > 0 and loaded(ptx) <= held(source),
-         string.format("a thread loads %d elements, and has %d", loaded(ptx), held(source)))
+  local source, loaded = files.read(path .. ".cu"), thread_loads.loaded(ptx)
+  assert(held(source) > 0 and loaded <= held(source),
+         string.format("a thread loads %d elements, and has %d", loaded, held(source)))
   assert(not ptx:find("st.local", 1, true), "a window lies in memory")
 end
 

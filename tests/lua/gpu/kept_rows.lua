@@ -8,6 +8,7 @@
 local ms = require "msched"
 local te = ms.te
 local tune, files = ms.load "search.tune", dofile(arg[0]:match "^.*/" .. "../../support/lua/files.lua")
+local thread_loads = dofile(arg[0]:match "^.*/" .. "../../support/lua/thread_loads.lua")
 local run_kernels, draws, seed = arg[1], math.tointeger(arg[2]), math.tointeger(arg[3])
 local sources = dofile(arg[0]:match "^.*/" .. "../../support/lua/kernel_sources.lua")(run_kernels, seed)
 local TARGET = "cuda -arch=sm_80 -thread_warp_size=4"
@@ -44,43 +45,26 @@ end
 local function drawn(func)
   local kept, others = sketches_of(func, TARGET)
   assert(#kept > 0 and #others > 0, "rows are always kept, or never")
-  local jobs, list, seen = {}, {}, {}
-  for i = 1, draws do
-    jobs[i] = {trace = kept[(i - 1) % #kept + 1].trace:simplified(false), seed = seed, candidate = i, resample = true}
-  end
-  local pool = ms.pool(func, {jobs = 1, target = TARGET})
-  local made, _, script_error = pool:replay(jobs, false)
-  pool:close()
-  assert(not script_error, script_error)
-  for _, c in ipairs(made) do
-    if c and not seen[c.hash] then list[#list + 1], seen[c.hash] = c.trace, true end
-  end
-  return list
-end
-
--- Elements that a thread loads of the row, in PTX of an unrolled kernel: no more than its share of them.
-local function loaded(ptx)
-  local count = 0
-  for kind in ptx:gmatch "ld%.global([%w%.]*)" do count = count + (math.tointeger(kind:match "%.v(%d)") or 1) end
-  return count
+  local traces = {}
+  for i, s in ipairs(kept) do traces[i] = s.trace end
+  return (thread_loads.drawn(func, TARGET, traces, draws, seed))
 end
 
 local missing, compared = nil, 0 -- why there is no NVRTC
 local function check_loads(kernel, path, length, threads)
-  local ok, message = pcall(kernel.export, kernel, path .. ".ptx")
-  if not ok then
-    assert(message:find("NVRTC is missing", 1, true), message)
-    missing = message
+  local ptx, why = thread_loads.ptx(kernel, path)
+  if not ptx then
+    missing = why
     return
   end
-  local ptx, name = files.read(path .. ".ptx"), kernel:resources()[1].name
-  os.remove(path .. ".ptx")
+  local name = kernel:resources()[1].name
   assert(not ptx:find("st.local", 1, true), "a row lies in a thread's memory")
   -- Loops that are not unrolled have fewer; a tail may be a vector more, and a layer norm has scales and shifts.
   local share = (length + threads - 1) // threads
   local most = share + 4 + (name:find "layer_norm" and 2 * share or 0)
-  assert(loaded(ptx) <= most,
-         string.format("%s: a thread loads %d elements, and its share is %d", name, loaded(ptx), share))
+  local loaded = thread_loads.loaded(ptx)
+  assert(loaded <= most,
+         string.format("%s: a thread loads %d elements, and its share is %d", name, loaded, share))
   compared = compared + 1
 end
 
