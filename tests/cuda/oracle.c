@@ -35,6 +35,13 @@ bool oracle_open_within(struct oracle *w, const struct tir *ir, tir_func f, uint
   return ok;
 }
 
+void oracle_copy(const struct oracle *from, const struct tir *ir, tir_func f, struct oracle *out) {
+  *out = *from;
+  out->ir = ir, out->f = f;
+  tir_copy_arguments(ir, f, &from->given, &out->given);
+  tir_copy_arguments(ir, f, &from->expected, &out->expected);
+}
+
 bool oracle_open(struct oracle *w, const struct tir *ir, tir_func f, uint64_t seed, ms_error *err) {
   return oracle_open_within(w, ir, f, seed, false, 0, err);
 }

@@ -21,6 +21,8 @@ bool oracle_open_exact(struct oracle *w, const struct tir *ir, tir_func f, uint6
  * MS_RUN_STEPS. */
 bool oracle_open_within(struct oracle *w, const struct tir *ir, tir_func f, uint64_t seed, bool exact,
                         int64_t most_steps, ms_error *err);
+/* What was opened, of the same function in another module, which does not run again. */
+void oracle_copy(const struct oracle *from, const struct tir *ir, tir_func f, struct oracle *out);
 void oracle_close(struct oracle *w);
 /* Whether the function, lowered, computes the same on the interpreter, with threads that are real: tir_equal_results,
  * but that the function itself does not run again. Its extents are constants. */

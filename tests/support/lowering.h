@@ -21,6 +21,8 @@ struct lowering_run {
   char folder[32];
   bool only_text; /* what is emitted is compared, and not compiled; what takes many steps is not interpreted */
   uint32_t left;  /* so many functions were not */
+  struct lowering_kernel last; /* the reference that ran last: variants of a case often have the same */
+  char *last_text;             /* its text; NULL: none has run */
 };
 /* The text of a case as it would be if all that it expects were so: the caller's to free(). NULL: it cannot be run, or
  * computes something else, which is told. */
