@@ -57,6 +57,7 @@ local KINDS = {
   dtype = {"a type of elements, as float32 or int8", type_of},
   zero = {"an integer, or channels", function(x) return x == "channels" and x or whole(x, math.mininteger) end},
   products = {"float32, bfloat16, int24 or int8", function(x) return x == "int24" and x or type_of(x) end},
+  nibbles = {"pairs or halves", function(x) return (x == "pairs" or x == "halves") and x or nil end},
   accumulate = {"auto, or a type of elements", function(x) return x == "auto" and x or type_of(x) end},
   flag = {"true or false", function(x)
     if x == true or x == false then return x end

@@ -261,18 +261,22 @@ end)
 
 operator("dense_nbits",
   "m=1 n=4096 k=4096 bits=4 group=32 zero_points=false scale_dtype=float32 products=float32 dtype=float32 \z
-   constant=true", "rows times weights of few bits, in groups with a scale each, as MatMulNBits", function(a)
+   constant=true order=pairs", "rows times weights of few bits, in groups with a scale each, as MatMulNBits",
+  function(a)
   local weights, scales, zeros = ms.load "lua.lib.ops.nbits_layout".shapes(a.n, a.k, a.bits, a.group)
   local X, W = input("X", {a.m, a.k}, a), te.placeholder(weights, "uint8", "W")
   local scale, zero = te.placeholder(scales, a.scale_dtype, "scale"),
     a.zero_points and te.placeholder(zeros, "uint8", "zero") or nil
-  local Y = ops.dense_nbits(X, W, scale, {bits = a.bits, zero_points = zero or false, products = a.products})
+  local Y = ops.dense_nbits(X, W, scale, {bits = a.bits, zero_points = zero or false, products = a.products,
+                                          order = a.order})
   local tensors = zero and {X, W, scale, zero, Y} or {X, W, scale, Y}
   tensors.weights = {W.name, scale.name, zero and zero.name}
   return tensors
 end, {m = {"extent", "rows"}, n = {"extent", "columns of the result"},
       group = {"count", "weights that have a scale in common, of one column, one after the other"},
-        zero_points = {"flag", "whether groups have a zero point of their own"}})
+        zero_points = {"flag", "whether groups have a zero point of their own"},
+        order = {"nibbles", "of two weights of 4 bits in a byte, neighbours, or those of the halves of a group, as \z
+                             llama.cpp's q4_0 has them"}})
 
 -- ---- Elements, shapes ------------------------------------------------------------------------------------------
 

@@ -4,8 +4,9 @@
 --   Y[i, n] = sum over g of scale[n, g] * (sum over k in g of X[i, k] * q[n, k] - zero[n, g] * sum over k in g of X[i,
 --   k])
 -- so that no product costs more than those of whole numbers. The layout is that of MatMulNBits: weights of uint8, {n,
--- groups, bytes}, of two in a byte the first in the lower bits; zero points of uint8, packed so along the groups.
--- Source: ONNX Runtime, "Contrib operators", com.microsoft.MatMulNBits.
+-- groups, bytes}, of two in a byte the first in the lower bits; zero points of uint8, packed so along the groups. Or,
+-- of a group, the first half in the lower bits and the second half in the upper ones, as q4_0 of llama.cpp has them.
+-- Source: ONNX Runtime, "Contrib operators", com.microsoft.MatMulNBits; llama.cpp, ggml-quants.c, block_q4_0.
 local ms = msched
 local te, common, layout = ms.te, ms.load "lua.lib.ops.common", ms.load "lua.lib.ops.nbits_layout"
 local fail = common.fail
@@ -15,6 +16,7 @@ local WHAT = "dense_nbits"
 local SCALES = {float32 = true, float16 = true, bfloat16 = true}
 local DIGITS = {float32 = 0, bfloat16 = 0, int24 = 3, int8 = 1} -- bytes of the integers that X is rounded to
 local BASE = 256
+local ORDERS = {pairs = true, halves = true} -- of the weights of a group
 local LEAST = 2.0 ^ -119 -- of what 1 stands for
 local EXPONENT <const> = 0x7F800000 -- bits of a float32
 local SUM = 2 ^ 31 -- beyond what sums may be
@@ -31,7 +33,8 @@ local function checked(X, W, scale, given)
   common.check_float(WHAT, "X", X)
   common.check_tensor(WHAT, "W", W, 3)
   local o =
-    common.options(WHAT, given, {bits = 4, zero_points = false, bias = false, products = "float32", name = WHAT})
+    common.options(WHAT, given, {bits = 4, zero_points = false, bias = false, products = "float32", order = "pairs",
+                                 name = WHAT})
   layout.check_bits(o.bits)
   o.group = W.shape[3] * 8 // o.bits
   local weights, scales, zeros = layout.shapes(W.shape[1], X.shape[2], o.bits, o.group)
@@ -46,6 +49,7 @@ local function checked(X, W, scale, given)
   if not DIGITS[o.products] then
     fail(WHAT, "products is %s; float32, bfloat16, int24 or int8 is expected", tostring(o.products))
   end
+  if not ORDERS[o.order] then fail(WHAT, "order is %s; pairs or halves is expected", tostring(o.order)) end
   if o.products == "bfloat16" and X.type ~= "bfloat16" then
     fail(WHAT, "X is of %s; products of bfloat16 are of rows of bfloat16", X.type)
   end
@@ -60,6 +64,21 @@ local function part(byte, bits, number, type)
   if bits == 8 then return byte end
   local shifted = te.call("shift_right", type, te.cast(byte, type), te.cast(number * bits, type))
   return te.call("bitwise_and", type, shifted, te.const((1 << bits) - 1, type))
+end
+
+-- The number, in a group, of the weight that is part h of byte b.
+local function place_of(b, h, o)
+  if o.bits == 8 then return b end
+  return o.order == "halves" and h * (o.group // 2) + b or b * 2 + h
+end
+
+-- The other way: the byte and the part that the weight of this number is.
+local function byte_of(within, o)
+  if o.bits == 8 then return within, 0 end
+  local count = o.order == "halves" and o.group // 2 or 2
+  local first, second = te.floordiv(within, count), te.floormod(within, count)
+  if o.order == "halves" then return second, first end
+  return first, second
 end
 
 -- The zero point of a group in a type, by its column and number: halfway where there are none. Those that there are,
@@ -81,10 +100,7 @@ end
 -- X and what its integers are to be multiplied by; at(i, g, d, b, h): the element, or its digit d, that the part h of
 -- byte b of group g is multiplied with.
 local function plain(X, o)
-  local each = 8 // o.bits
-  local function at(i, g, _, b, h)
-    return te.cast(X[{i, g * o.group + (each == 1 and b or b * each + h)}], "float32")
-  end
+  local function at(i, g, _, b, h) return te.cast(X[{i, g * o.group + place_of(b, h, o)}], "float32") end
   return {type = "float32", part = "int32", digits = 1, at = at}
 end
 
@@ -116,7 +132,7 @@ local function rounded(X, o)
     return largest[{i, g}] * (1.0 / most)
   end
   local function integer(i, g, h, b)
-    local x = te.cast(X[{i, g * o.group + b * each + h}], "float32")
+    local x = te.cast(X[{i, g * o.group + place_of(b, h, o)}], "float32")
     return te.round(digits > 1 and x * (1.0 / factor(i, g)) or x / te.maximum(factor(i, g), 1e-30))
   end
   local Q = te.compute(digits == 1 and {m, groups, each, o.group // each} or {m, groups, digits, each, o.group // each},
@@ -177,11 +193,12 @@ end
 
 -- Products of bfloat16 by weights that are scaled, and rounded to bfloat16, first: tiles unpack them once for all rows.
 local function by_bfloats(X, W, scale, o)
-  local m, n, k, groups, each = X.shape[1], W.shape[1], X.shape[2], W.shape[2], 8 // o.bits
+  local m, n, k, groups = X.shape[1], W.shape[1], X.shape[2], W.shape[2]
   local zero, r = zeros_of(o, n, groups), te.reduce_axis(k, "k")
   local D = te.compute({n, k}, function(j, l)
     local g, within = te.floordiv(l, o.group), te.floormod(l, o.group)
-    local q = te.cast(part(W[{j, g, te.floordiv(within, each)}], o.bits, te.floormod(within, each), "int32"), "int32")
+    local byte, number = byte_of(within, o)
+    local q = te.cast(part(W[{j, g, byte}], o.bits, number, "int32"), "int32")
     local real = te.cast(q - zero(j, g, "int32"), "float32") * te.cast(scale[{j, g}], "float32")
     return te.cast(real, "bfloat16")
   end, o.name .. "_weights", {"j", "k"})

@@ -1,5 +1,5 @@
--- Dense layers of weights of few bits against loops of plain Lua: both widths, groups, zero points, types of rows and
--- scales, rows that are rounded to int8 and to int24; and what is refused.
+-- Dense layers of weights of few bits against loops of plain Lua: both widths, groups, both orders, zero points, types
+-- of rows and scales, rows that are rounded to int8 and to int24; and what is refused.
 local ms = require "msched"
 local refuses = dofile(arg[0]:match "^.*/" .. "../refuses.lua")
 local te, ops = ms.te, ms.ops
@@ -12,7 +12,8 @@ local function tensors_of(o)
              "uint8", "W"), scale = te.placeholder({N, K // o.group}, o.scale or "float32", "scale"),
              bias = o.bias and te.placeholder({N}, "float32", "bias") or false,
              zero = o.zero and te.placeholder({N, (K // o.group + each - 1) // each}, "uint8", "zero") or false}
-  t.Y = ops.dense_nbits(t.X, t.W, t.scale, {bits = o.bits, zero_points = t.zero, bias = t.bias, products = o.products})
+  t.Y = ops.dense_nbits(t.X, t.W, t.scale, {bits = o.bits, zero_points = t.zero, bias = t.bias, products = o.products,
+                                          order = o.order})
   t.list = {t.X, t.W, t.scale}
   if t.zero then table.insert(t.list, t.zero) end
   if t.bias then table.insert(t.list, t.bias) end
@@ -53,6 +54,8 @@ for _, o in ipairs {
   {bits = 4, group = 16, x = "bfloat16", products = "int8"},
   {bits = 4, group = 32, zero = true, products = "int24"}, {bits = 8, group = 16, bias = true, products = "int24"},
   {bits = 4, group = 64, x = "float16", products = "int24"},
+  {bits = 4, group = 32, order = "halves"}, {bits = 4, group = 32, order = "halves", zero = true, products = "int8"},
+  {bits = 4, group = 32, order = "halves", products = "int24"}, {bits = 8, group = 32, order = "halves"},
 } do
   local t = tensors_of(o)
   local func = te.func("nbits", t.list)
@@ -66,6 +69,7 @@ for _, o in ipairs {
       for k = 0, K - 1 do
         local g, within = k // o.group, k % o.group
         local z = zero and integer(zero, {j}, g, o.bits) or 1 << o.bits - 1
+        if o.order == "halves" and o.bits == 4 then within = within % (o.group // 2) * 2 + within // (o.group // 2) end
         want = want + scale[{j, g}] * x(i, k) * (integer(W, {j, g}, within, o.bits) - z)
       end
       local got = arrays[#arrays][{i, j}]
@@ -93,8 +97,10 @@ for _, products in ipairs {"float32", "int24", "int8"} do
 end
 
 -- Rows of bfloat16 by weights that are scaled first: AMX's tiles read them as they unpack, without a copy of all.
-for _, zero in ipairs {false, true} do
-  local t = tensors_of {bits = 4, group = 16, x = "bfloat16", zero = zero, bias = true, products = "bfloat16"}
+for n, zero in ipairs {false, true, false} do
+  local halves = n == 3
+  local t = tensors_of {bits = 4, group = 16, x = "bfloat16", zero = zero, bias = true, products = "bfloat16",
+                        order = halves and "halves" or "pairs"}
   local func = te.func("nbits", t.list)
   local arrays = ms.arrays_for(func, 3)
   arrays[3] = ms.array({N, K // 16}, "float32", 0.5)
@@ -104,7 +110,8 @@ for _, zero in ipairs {false, true} do
       local want = arrays[#arrays - 1][{j}]
       for k = 0, K - 1 do
         local z = zero and integer(arrays[4], {j}, k // 16, 4) or 8
-        want = want + 0.5 * arrays[1][{i, k}] * (integer(arrays[2], {j, k // 16}, k % 16, 4) - z)
+        local number = halves and k % 8 * 2 + k % 16 // 8 or k % 16
+        want = want + 0.5 * arrays[1][{i, k}] * (integer(arrays[2], {j, k // 16}, number, 4) - z)
       end
       assert(math.abs(arrays[#arrays][{i, j}] - want) <= 1e-3, arrays[#arrays][{i, j}])
     end
@@ -199,7 +206,9 @@ given("extent 2 of zero_points is 2, not 1", X, W, S, {zero_points = te.placehol
 given("zero_points is of int8; uint8 is expected", X, W, S, {zero_points = te.placeholder({8, 1}, "int8", "Z")})
 given("extent 1 of bias is 9, not 8", X, W, S, {bias = te.placeholder({9}, "float32", "b")})
 given("bias is of int32; float32 is expected", X, W, S, {bias = te.placeholder({8}, "int32", "b")})
-given("there is no option `group`; there are bias, bits, name, products, zero_points", X, W, S, {group = 32})
+given("order is thirds; pairs or halves is expected", X, W, S, {order = "thirds"})
+named("dense_nbits: order is thirds; expected: pairs or halves", {1, 8, 64, order = "thirds"})
+given("there is no option `group`; there are bias, bits, name, order, products, zero_points", X, W, S, {group = 32})
 given("W has 2 dimensions, not 3", X, te.placeholder({8, 32}, "uint8", "W"), S)
 
 print "nbits: ok"
