@@ -337,6 +337,8 @@ check "run" 0 "compiled for llvm" "$msched" run "$dir/add.py"
 check "run --json" 0 '"compiled":true' "$msched" run "$dir/add.py" --trace "$dir/good.json" --json
 sed 's/B\[vi\] = .*/B[vi] = T.call_extern("float32", "nowhere", A[vi])/' "$dir/add.py" >"$dir/extern.py"
 check "run of what nobody knows" 1 "nowhere" "$msched" run "$dir/extern.py"
+check "bench ablation beside what cannot be tuned" 1 "without add_rfactor " \
+  "$msched" bench ablation "$dir/extern.py" "ops:matmul(24,32,16)" --trials 1 --without add_rfactor
 check "run for no target" 1 "target" "$msched" run "$dir/add.py" --target fly
 check "run --trace" 0 "the same results" "$msched" run "$dir/add.py" --trace "$dir/good.json"
 cat >"$dir/one.py" <<'E'

@@ -62,6 +62,10 @@ local function tuned(member, func, target, options, without)
   return tools.kernel_of(func, ms.apply(func, task.fastest.trace):func(), target)
 end
 
+local function say_failure(what, why)
+  io.stderr:write("msched bench: ", what, ": ", type(why) == "table" and why.message or apart.reason(why), "\n")
+end
+
 local function measure(member, parts, target, options)
   local func = member.func()
   local whole = space_text(func, target)
@@ -73,8 +77,7 @@ local function measure(member, parts, target, options)
     if not ok then -- as where no candidate of the space without can be measured
       if ms.interrupted() then error(kernel, 0) end
       row.failed = row.failed + 1
-      io.stderr:write("msched bench: ", member.name, " without ", part.name, ": ",
-                      type(kernel) == "table" and kernel.message or apart.reason(kernel), "\n")
+      say_failure(member.name .. " without " .. part.name, kernel)
     elseif kernel then
       kernels[#kernels + 1], names[#names + 1] = kernel, part.name
     end
@@ -132,10 +135,18 @@ return function(options, words)
     local parts = parts_of(target, options.without)
     return function()
       local rows, failed = {}, 0
-      for i, member in ipairs(members) do
-        rows[i] = measure(member, parts, target, options)
-        failed = failed + rows[i].failed
-        put_row(rows[i], parts, options)
+      for _, member in ipairs(members) do
+        -- One of several that cannot be tuned or measured is said, and leaves the others.
+        local ok, row = pcall(measure, member, parts, target, options)
+        if ok then
+          failed = failed + row.failed
+          put_row(row, parts, options)
+          rows[#rows + 1] = row
+        else
+          if ms.interrupted() or #members == 1 then error(row, 0) end
+          failed = failed + 1
+          say_failure(member.name, row)
+        end
       end
       put_total(rows, parts, options)
       return failed == 0 and cli.DONE or cli.FAILED
