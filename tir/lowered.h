@@ -53,6 +53,11 @@ enum tir_dot { TIR_DOT_BYTES, TIR_DOT_BFLOATS, TIR_DOT_SIGNED, TIR_DOT_UNSIGNED,
 enum { TIR_DOTS_OF_BYTES = 1 << TIR_DOT_BYTES | 1 << TIR_DOT_SIGNED | 1 << TIR_DOT_UNSIGNED };
 enum tir_dot tir_dot_of(tir_type a, tir_type b); /* of operands' types; TIR_DOTS: none */
 int tir_dot_lanes_width(const struct tir *ir, const struct tir_expr_node *call); /* 4 or 2; 0: not of these types */
+/* slide_lanes(words, elements): each lane's word of four bytes without its first, and behind the others its element.
+ * lower/vector/slides.c makes these calls. */
+#define TIR_SLIDE_LANES "slide_lanes"
+enum { TIR_SLIDE_WORD = 4 };
+bool tir_is_slide(const struct tir *ir, const struct tir_expr_node *call); /* of operands that it takes */
 /* How many products, of elements next to one another, are added to a sum at once where a store adds one such product: 4
  * of bytes, 2 of bfloat16; 0: none. */
 int tir_dot_width(const struct tir *ir, tir_stmt store);
@@ -82,6 +87,7 @@ struct tir_lower_options {
   int vector_bits, vector_registers; /* of the target; 0: 256 and 16 */
   unsigned instructions;             /* of the target: bits 1 << enum tir_instruction */
   unsigned dots;                     /* of the target, in vectors of any width: bits 1 << enum tir_dot */
+  bool shifts_two_words;             /* of the target: lanes take bits of two words by one instruction */
   uint32_t tile_accumulators;        /* that registers of tiles hold beside operands; 0: 6 */
   uint32_t threads;                  /* that a parallel loop may use; 0: allocations stay where they are */
   uint64_t stack_bytes;              /* larger allocations are laid out in the workspace; 0: 16 KiB */

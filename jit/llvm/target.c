@@ -382,6 +382,7 @@ struct tir_lower_options llvm_lower(const struct jit_target *t) {
                                     .fused = is_arm(t->triple) || x86_has(t->x86, X86_FMA),
                                     .instructions = jit_instructions(t),
                                     .dots = t->dots,
+                                    .shifts_two_words = t->avx512_vnni && x86_has(t->x86, X86_AVX512VBMI2),
                                     .tile_accumulators = (uint32_t)t->tile_accumulators,
                                     .threads = (uint32_t)t->cores};
 }

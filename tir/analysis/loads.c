@@ -211,10 +211,10 @@ static tir_expr rewrite_maybe(struct tir *ir, const struct tir_load_rule *rule, 
 }
 
 bool tir_is_pure_call(const struct tir *ir, const struct tir_expr_node *n) {
-  static const char *const names[] = {"if_then_else", "likely",      "reinterpret",   "isnan",       "isinf",
-                                      "isfinite",     "popcount",    "clz",           "bitwise_and", "bitwise_or",
-                                      "bitwise_xor",  "bitwise_not", "shift_left",    "shift_right", "max",
-                                      "min",          TIR_DOT_LANES, "large_uint_imm"};
+  static const char *const names[] = {"if_then_else", "likely",      "reinterpret",   "isnan",         "isinf",
+                                      "isfinite",     "popcount",    "clz",           "bitwise_and",   "bitwise_or",
+                                      "bitwise_xor",  "bitwise_not", "shift_left",    "shift_right",   "max",
+                                      "min",          TIR_DOT_LANES, TIR_SLIDE_LANES, "large_uint_imm"};
   const char *name = tir_text(ir, n->ref);
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (!strcmp(names[i], name)) return true;

@@ -10,7 +10,7 @@
 // clang-format off
 enum form { /* how a call by name is compiled */
   FORM_SAME, FORM_CHOOSE, FORM_UNARY, FORM_BINARY, FORM_BITS, FORM_FMA, FORM_LIMIT, FORM_REINTERPRET, FORM_ASSUME,
-  FORM_ZERO, FORM_ONE, FORM_ADDRESS, FORM_POINTER, FORM_RETURN, FORM_DOT
+  FORM_ZERO, FORM_ONE, FORM_ADDRESS, FORM_POINTER, FORM_RETURN, FORM_DOT, FORM_SLIDE
 };
 // clang-format on
 static const struct builtin {
@@ -39,6 +39,7 @@ static const struct builtin {
     {"max", FORM_BINARY, 2, TIR_MAX},
     {"fma", FORM_FMA, 3, 0},
     {TIR_DOT_LANES, FORM_DOT, 3, 0},
+    {TIR_SLIDE_LANES, FORM_SLIDE, 2, 0},
     {"infinity", FORM_LIMIT, -1, 0},
     {"max_value", FORM_LIMIT, -1, 1},
     {"min_value", FORM_LIMIT, -1, 2},
@@ -294,6 +295,15 @@ static operand dot_of_lane(struct compiler *c, const struct tir_expr_node *n, in
   return sum;
 }
 
+/* slide_lanes(words, elements): a word's elements but the first, and behind them the lane's. */
+static operand slide(struct compiler *c, const struct tir_expr_node *n, int lane) {
+  const tir_expr *args = tir_operands(c->ir, n->operands);
+  if (!tir_is_slide(c->ir, n))
+    return interp_refuse(c, MS_RUN_UNSUPPORTED, "the operands of slide_lanes are none that it takes");
+  bool last = lane % TIR_SLIDE_WORD == TIR_SLIDE_WORD - 1;
+  return last ? interp_expr(c, args[1], lane / TIR_SLIDE_WORD) : interp_expr(c, args[0], lane + 1);
+}
+
 static operand call_builtin(struct compiler *c, const struct builtin *known, const struct tir_expr_node *n, int lane) {
   const tir_expr *args = tir_operands(c->ir, n->operands);
   tir_type of = n->count ? tir_type_with_lanes(tir_type_of(c->ir, args[0]), 1) : TIR_T_VOID;
@@ -311,6 +321,7 @@ static operand call_builtin(struct compiler *c, const struct builtin *known, con
   }
   case FORM_FMA: return fma_call(c, args, n->type, lane);
   case FORM_DOT: return dot_of_lane(c, n, lane);
+  case FORM_SLIDE: return slide(c, n, lane);
   case FORM_LIMIT: return limit(c, n->type, known->which);
   case FORM_REINTERPRET: return reinterpret(c, of, n->type, interp_expr(c, args[n->count - 1], lane));
   case FORM_ASSUME: return assume(c, args[0]);

@@ -263,7 +263,7 @@ static bool is_rounded(const char *name) {
 static bool moves_values(const struct tir *ir, const struct tir_expr_node *n) {
   const char *name = tir_text(ir, n->ref);
   return !tir_is_pure_call(ir, n) || tir_is_choice(ir, n) || !strcmp(name, "likely") || !strcmp(name, "reinterpret") ||
-         !strcmp(name, TIR_DOT_LANES);
+         !strcmp(name, TIR_DOT_LANES) || !strcmp(name, TIR_SLIDE_LANES);
 }
 
 enum { MOST_ARGUMENTS = 4 };

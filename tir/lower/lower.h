@@ -55,6 +55,7 @@ bool lower_dots(struct lowering *low);          /* gpu/dots.c */
 bool lower_dot_loops(struct lowering *low);     /* dots.c */
 bool lower_lane_dots(struct lowering *low);     /* dots.c */
 bool lower_offsets(struct lowering *low);       /* offsets.c */
+bool lower_slides(struct lowering *low);        /* slides.c */
 bool lower_halves(struct lowering *low);        /* halves.c */
 bool lower_compact(struct lowering *low);       /* compact.c */
 bool lower_ends(struct lowering *low);          /* ends.c */

@@ -141,7 +141,8 @@ LLVMValueRef emit_call(struct emit *e, tir_expr call);
 /* Of a table of sixteen floats, those that the lowest four bits of words name (jit_table_lanes). */
 LLVMValueRef emit_permuted(struct emit *e, LLVMValueRef table, LLVMValueRef at);
 /* emit_dot.c */
-LLVMValueRef emit_dot(struct emit *e, const struct tir_expr_node *call); /* dot_lanes */
+LLVMValueRef emit_dot(struct emit *e, const struct tir_expr_node *call);   /* dot_lanes */
+LLVMValueRef emit_slide(struct emit *e, const struct tir_expr_node *call); /* slide_lanes */
 /* emit_parts.c */
 /* A cast, of a part of bytes in vectors to floats; NULL: it is none that the target has an instruction for. */
 LLVMValueRef emit_part(struct emit *e, const struct tir_expr_node *cast);

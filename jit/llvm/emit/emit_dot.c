@@ -99,3 +99,17 @@ LLVMValueRef emit_dot(struct emit *e, const struct tir_expr_node *call) {
   if (by_pairs) return emit_dot_by_pairs(e, operands, args, width);
   return x86 ? emit_machine_intrinsic(e, name, args, 3) : emit_arm_dot(e, name, args);
 }
+
+/* Each word shifted by a byte, and the element its highest one: of the word and the element one operation. */
+LLVMValueRef emit_slide(struct emit *e, const struct tir_expr_node *call) {
+  if (!tir_is_slide(e->ir, call)) return emit_refusal(e, "T.slide_lanes of such operands is not known");
+  const tir_expr *operands = tir_operands(e->ir, call->operands);
+  int lanes = tir_type_lanes(tir_type_of(e->ir, operands[1]));
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context), words = LLVMVectorType(i32, (unsigned)lanes);
+  LLVMValueRef word = LLVMBuildBitCast(e->builder, emit_expr(e, operands[0]), words, "");
+  LLVMValueRef element = LLVMBuildZExt(e->builder, emit_expr(e, operands[1]), words, "");
+  LLVMValueRef args[] = {element, word, emit_splat(e, LLVMConstInt(i32, 24, false), lanes)};
+  LLVMValueRef f = LLVMGetIntrinsicDeclaration(e->module, LLVMLookupIntrinsicID("llvm.fshl", 9), &words, 1);
+  LLVMValueRef made = LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(f), f, args, 3, "");
+  return LLVMBuildBitCast(e->builder, made, emit_type(e, call->type), "");
+}

@@ -371,6 +371,7 @@ LLVMValueRef emit_call(struct emit *e, tir_expr call) {
   if (!strcmp(name, "likely") && n.count == 1) return emit_expr(e, operands[0]);
   if (tir_is_thread_number(e->ir, call)) return thread_number(e);
   if (!strcmp(name, TIR_DOT_LANES) && n.count == 3) return emit_dot(e, &n);
+  if (!strcmp(name, TIR_SLIDE_LANES) && n.count == 2) return emit_slide(e, &n);
   if (!strcmp(name, TIR_IS_ALIGNED) && n.count == 2) return is_aligned(e, operands);
   if (!strcmp(name, "address_of") && n.count == 1 && tir_at(e->ir, operands[0])->kind == TIR_LOAD)
     return emit_address(e, operands[0]);

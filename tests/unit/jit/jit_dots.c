@@ -147,6 +147,42 @@ static void other_signs_are_turned(void **state) {
     }
 }
 
+/* Windows of a depthwise convolution of bytes, of extremes, as words that slide, by this CPU; and such a call of
+ * operands that it does not take. */
+static void windows_slide(void **state) {
+  (void)state;
+  struct jit_target target;
+  ms_error refused = {0};
+  struct tir *ir =
+      read_function("X: T.Buffer((5, 9, 16), \"uint8\"), W: T.Buffer((3, 3, 16), \"int8\"), "
+                    "Y: T.Buffer((3, 7, 16), \"int32\")",
+                    "for k in range(1):\n    "
+                    "    for rh in T.unroll(3):\n            for rw in T.unroll(3):\n"
+                    "                for h in T.unroll(3):\n                    for w in T.unroll(7):\n"
+                    "                        for c in T.vectorized(16):\n"
+                    "                            Y[h, w, c] = Y[h, w, c] + T.Cast(\"int32\", X[h + rh, w + "
+                    "rw, c]) * T.Cast(\"int32\", W[rh, rw, c])");
+  tir_func f = tir_find_func(ir, "main");
+  struct tir_arguments expected, actual;
+  assert_accepted(tir_make_arguments(ir, f, 3, &expected, err));
+  for (int a = 0; a < 2; a++)
+    for (int i = 0; i < (a ? 144 : 720); i++)
+      ((unsigned char *)expected.args[a].data)[i] = i % 5 ? 0x80 + 7 * i : i % 2 ? 0xff : 0x7f;
+  tir_copy_arguments(ir, f, &expected, &actual);
+  assert_accepted(tir_run(ir, f, expected.args, expected.count, NULL, err));
+  assert_accepted(jit_target_parse("native", &target, err));
+  assert_accepted(jit_run(ir, f, &target, NULL, actual.args, err));
+  assert_accepted(tir_same_arguments(ir, f, &expected, &actual, 0, err));
+  tir_arguments_free(&expected), tir_arguments_free(&actual);
+  tir_free(ir);
+  ir = read_function("A: T.Buffer((64,), \"uint8\"), B: T.Buffer((32,), \"uint8\")",
+                     "A[0:64] = T.slide_lanes(A[0:64], B[0:32])");
+  assert_accepted(jit_target_parse(all, &target, err));
+  assert_null(jit_compile(ir, tir_find_func(ir, "main"), &target, NULL, &refused));
+  assert_non_null(strstr(refused.message, "slide_lanes"));
+  tir_free(ir);
+}
+
 /* A call that is written so is refused where the target has no such instruction, or its operands are others. */
 static void written_calls_are_checked(void **state) {
   (void)state;
@@ -181,7 +217,7 @@ static void written_calls_are_checked(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(runs_equal), cmocka_unit_test(other_signs_are_turned),
-                                     cmocka_unit_test(a_fixed_order_is_kept),
+                                     cmocka_unit_test(a_fixed_order_is_kept), cmocka_unit_test(windows_slide),
                                      cmocka_unit_test(written_calls_are_checked)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
