@@ -160,7 +160,7 @@ local function wgmma(inputs, n, sms)
           vector_load_lengths = {4 // bytes, 8 // bytes, 16 // bytes},
           structure = "SSSRRS", warps = 4, ahead = {2, 1, 3, 4}, registers = n // 2, beside = TENSOR_REGISTERS,
           boxes = {1, 0}, producer = {1, 0}, store_result = "wgmma_store" .. shape .. "_global", blocks = {sms, 0},
-          clusters = {2, 1}, epilogue = not by_columns and {64, 32, 128} or nil, tensor_stores = {1, 0}}
+          clusters = {2, 1}, epilogue = {64, 32, 128}, tensor_stores = {1, 0}}
 end
 
 -- Those of an architecture that has it, the widest first.

@@ -67,7 +67,6 @@ end
 
 local function last(list) return list[#list] end
 
-local SHORT = 2 -- bytes of a result that leaves by tiles
 local ACCUMULATORS_APART = 8 -- elements between rows of accumulators that a warp group stores
 
 -- Results gather in fragments, under the loop of the warps, and go through shared memory, which all threads write out.
@@ -121,13 +120,19 @@ end
 local THREADS, ACCESS = 128, 16 -- of a warp group; bytes that a thread copies at once
 
 -- Results go from fragments through what follows them to a tile of so many columns as are drawn, in shared memory of
--- its own, and from there by whole rows to where they belong; then the next ones do. nil: they have not 16 bits.
+-- its own, and from there by whole rows to where they belong; then the next ones do. nil: they have other bits, or rows
+-- lie otherwise.
 local function store_by_tiles(state, copy, group, taken)
-  local sch, store = state.sch, add_store(state, copy, group)
+  local sch = state.sch
+  local store = sch:cache_write(state.block, 0, group.scopes.c)
+  sch:reverse_compute_inline(copy)
   take_followers(sch, store)
   local result = sch:writes(store)[1]
-  if result.bytes ~= SHORT or #sch:consumers(store) > 0 then return nil end
-  local out = sch:cache_write(store, 0, group.read_scope)
+  if ACCESS % result.bytes ~= 0 or #sch:consumers(store) > 0 then return nil end
+  local out = sch:reindex(store, 0, 1) -- by rows and columns of the product, however the result lies
+  if sch:strides(out, last {sch:get_loops(out)})[2] ~= 1 then return nil end
+  sch:set_scope(store, 0, group.read_scope)
+  sch:reverse_compute_at(store, last(state.tiles[3]), {preserve_unit_loops = true})
   local loops = {sch:get_loops(store)}
   local row, column = loops[#loops - 1], loops[#loops]
   local columns = common.sample_equal(sch, group.epilogue)
@@ -141,7 +146,10 @@ local function store_by_tiles(state, copy, group, taken)
   local vector, own = ACCESS // result.bytes, table.move(loops, around + 1, #loops, 1, {})
   local times, thread, lanes = sch:split(sch:fuse(own), {msched.rest, THREADS, vector})
   sch:bind(thread, "threadIdx.x")
-  if group.tensor_stores then sch:annotate(times, "tensor_store", common.sample_equal(sch, group.tensor_stores)) end
+  if group.tensor_stores then
+    taken.tensor_stores = common.sample_equal(sch, group.tensor_stores)
+    sch:annotate(times, "tensor_store", taken.tensor_stores)
+  end
   sch:vectorize(lanes)
   sch:annotate(out, "msched.epilogue_tile", columns)
   taken.tile = string.format("%d * %s * %s", result.bytes, taken.m, columns:name())
@@ -166,7 +174,7 @@ end
 local MBARRIER_BYTES = 128 -- more than those of a pipeline take
 
 -- Inputs are loaded to shared memory, where products read them. apart: the bytes of results on their way out, beside
--- which tiles of persistent blocks lie; nil: none are there.
+-- which tiles of persistent blocks lie, and all tiles where TMA stores results; nil: none are there.
 local function add_tiles(state, copies, group, p, taken, apart)
   local sch, loop = state.sch, last(state.tiles[4])
   tiling.add_read_caches(state, p.read.levels[1], p, group.read_scope)
@@ -181,10 +189,13 @@ local function add_tiles(state, copies, group, p, taken, apart)
   if blocks then
     sch:assert(string.format("%s <= %d * %s and (%s <= 0 or %s + 1 <= %s and 2 <= %s)", blocks:name(),
                              group.blocks[1], producer:name(), blocks:name(), blocks:name(), taken.blocks, taken.steps))
-    if apart then
-      sch:assert(string.format("%s <= 0 or %s + %s <= %d", blocks:name(), taken.tiles, apart,
-                               p.shared_bytes - MBARRIER_BYTES))
-    end
+  end
+  local beside = {} -- whether results lie so
+  if blocks then beside[1] = blocks:name() end
+  if taken.tensor_stores then beside[#beside + 1] = taken.tensor_stores:name() end
+  if apart and #beside > 0 then
+    sch:assert(string.format("%s <= 0 or %s + %s <= %d", table.concat(beside, " + "), taken.tiles, apart,
+                             p.shared_bytes - MBARRIER_BYTES))
   end
   local cluster = producer and group.clusters and add_cluster(sch, group, producer, blocks, taken)
   tiling.run_ahead(sch, loop, taken.ahead, true, boxes, producer, blocks, cluster)
@@ -516,18 +527,19 @@ local function with_divided(sch, block, group, p)
   end
 end
 
+-- How accumulators leave registers in further sketches, where something follows them, and where nothing does.
+local STORES_OF = {followed = {"lanes", "tiles"}, result = {"result", "tiles"}}
+
 -- Adds the schedules of the groups that fit.
 local function add_groups(results, sch, block, p)
-  local classes = products.classify(sch, block)
+  local classes, followed = products.classify(sch, block), #sch:consumers(block) > 0
   for _, f in ipairs(classes and fitting(sch, block, p, classes) or {}) do
     local group, s = f.group, sch:copy()
     results[#results + 1] = with_group(s, s:handle(block), group, classes, p, f.padding)
-    if group.store_result and not f.cuts then
-      local other, stores = sch:copy(), #sch:consumers(block) == 0 and "result" or "lanes"
-      results[#results + 1] = with_group(other, other:handle(block), group, classes, p, f.padding, stores)
-      if group.epilogue then
-        other = sch:copy()
-        results[#results + 1] = with_group(other, other:handle(block), group, classes, p, f.padding, "tiles")
+    for _, stores in ipairs(followed and STORES_OF.followed or STORES_OF.result) do
+      if group.store_result and not f.cuts and (stores ~= "tiles" or group.epilogue) then
+        local o = sch:copy()
+        results[#results + 1] = tiling.attempt(with_group, o, o:handle(block), group, classes, p, f.padding, stores)
       end
     end
     if not group.inner then results[#results + 1] = with_divided(sch, block, group, p) end

@@ -152,6 +152,7 @@ bool model_read_products(struct search_estimator *d, const struct tir *ir, const
 static const double SHARED_BYTES = 128; /* that shared memory gives a cycle */
 static const double SUBCORES = 4;       /* of a multiprocessor, each with tensor cores of its own, which a warp uses */
 static const double ACCESS = 16, ACCUMULATOR = 4;     /* bytes of a thread's widest access; of an accumulator */
+static const double SHORT = 2, PAIR = 2;              /* bytes that stmatrix stores; elements of a lane side by side */
 static const double EXCHANGE = 3;                     /* a shuffle of four bytes, and two choices */
 static const double COPY = 2;                         /* cycles of a warp's load and store, where threads copy */
 static const double PRODUCERS = TIR_GROUP / TIR_WARP; /* warps that only copy, where some do */
@@ -221,10 +222,10 @@ static struct tiling tiling_of(const struct search_estimator *d, const struct mo
   t.stores = p->stored ? 1 / fmin(stored, ACCESS / ACCUMULATOR) + 1 / fmin(stored, ACCESS / p->stored_bytes) : 0;
   t.columns = p->epilogue ? x[p->epilogue] : 0;
   t.tma_stores = is_set(p->tensor_stores, x);
-  /* To shared memory, and, where threads do that, from it and to the device's. */
-  if (p->epilogue) t.stores = (t.tma_stores ? 1 : 3) * p->stored_bytes / ACCESS;
-  if (p->by_lanes) /* bytes one by one */
-    t.stores = p->stored_bytes < 2 ? 1 : p->stored_bytes / ACCESS + p->stored_bytes / ACCUMULATOR * EXCHANGE;
+  /* To shared memory, by stmatrix or pair by pair, and, where threads do that, from it and to the device's. */
+  double whole = p->stored_bytes / ACCESS;
+  if (p->epilogue) t.stores = (p->stored_bytes == SHORT ? whole : 1 / PAIR) + (t.tma_stores ? 0 : 2 * whole);
+  if (p->by_lanes) t.stores = whole + p->stored_bytes / ACCUMULATOR * EXCHANGE;
   t.result_bytes = p->stored_bytes > 0 ? p->stored_bytes : ACCUMULATOR;
   t.warps = t.teams * p->warps;
   t.bulk = is_set(p->bulk, x) && is_brought(&t);

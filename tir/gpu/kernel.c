@@ -294,6 +294,30 @@ static struct life life_of(struct tir *ir, const struct plans *plans, tir_buffer
   return life;
 }
 
+/* Whether a loop of the block asks to store what it copies by TMA. */
+static bool is_stored_in_bulk(const struct tir *ir, tir_block block, tir_stmt high) {
+  for (tir_stmt p = block; p && p != high; p = tir_stmt_at(ir, p)->parent) {
+    tir_expr value =
+        tir_is(ir, p, TIR_LOOP) ? tir_annotation(ir, tir_stmt_at(ir, p)->annotations, TIR_TENSOR_STORES) : TIR_NONE;
+    if (value && tir_is_int(ir, value) && tir_at(ir, value)->imm > 0) return true;
+  }
+  return false;
+}
+
+/* What bulk stores read lives to the kernel's end, and where it is repeated from its begin on. */
+static void extend_stored(const struct tir *ir, struct life *life, tir_buffer buffer, tir_stmt top) {
+  tir_stmt high = common_to_users(ir, buffer, top);
+  bool repeated = false;
+  for (uint32_t u = tir_buffer_at(ir, buffer)->readers; u; u = ir->uses.at[u].next) {
+    tir_block block = ir->uses.at[u].block;
+    if (is_below(ir, block, top) && is_stored_in_bulk(ir, block, high)) life->last = UINT32_MAX;
+  }
+  for (tir_stmt p = high; p && p != top && life->last == UINT32_MAX; p = tir_stmt_at(ir, p)->parent)
+    repeated |=
+        tir_is(ir, p, TIR_LOOP) && tir_stmt_at(ir, p)->loop_kind != TIR_THREAD_BINDING && tir_loop_extent(ir, p) != 1;
+  if (repeated) life->first = 0;
+}
+
 static int64_t mbarrier_bytes(const struct plans *plans) {
   int64_t bytes = 0;
   for (uint32_t i = 0; i < plans->count; i++) {
@@ -322,7 +346,9 @@ static int64_t shared_bytes_of(struct tir *ir, const struct plans *plans, tir_bl
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) position[s] = next++;
   for (uint32_t i = 0; i < allocs.count; i++) {
     tir_buffer buffer = ir->operands.at[allocs.first + i];
-    if (tir_buffer_memory(ir, buffer) == TIR_BLOCK_MEMORY) lives[count++] = life_of(ir, plans, buffer, top, position);
+    if (tir_buffer_memory(ir, buffer) != TIR_BLOCK_MEMORY) continue;
+    lives[count] = life_of(ir, plans, buffer, top, position);
+    extend_stored(ir, &lives[count++], buffer, top);
   }
   for (uint32_t i = 0; i < count; i++) {
     int64_t sum = 0; /* where the life of i begins */

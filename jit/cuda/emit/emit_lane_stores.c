@@ -1,6 +1,6 @@
 /* What lanes that share rows store together (tir/lower/gpu/lane_stores.c): pairs of neighbours become words of 32 bits;
  * lanes exchange these by shuffles, so that each has 16 bytes side by side, or stmatrix stores them, whose lanes name
- * rows of 16 bytes. Source: PTX ISA, "stmatrix", "cvt". */
+ * rows of 16 bytes. Of 8 bits a word has two pairs. Source: PTX ISA, "stmatrix", "cvt". */
 #include "emit_cuda.h"
 
 #include <string.h>
@@ -26,8 +26,11 @@ static void exchange(FILE *out, int word, int lane) {
     if (!(i & word)) fprintf(out, "  ms_exchange(w%d, w%d, lane & %d, %d);\n", i, i | word, lane, lane);
 }
 
-static const char *pairs_function(struct emit_c *e, bool of_shorts) {
-  const char *name = of_shorts ? "ms_store_pairs_of_16" : "ms_store_pairs_of_32";
+/* Bits of a column, low to high. Of 8 bits: in a pair, lane, lane, half of a word, word, word; of 16: in a pair, lane,
+ * lane, word, word: those of lanes change places with those of words. Of 32 bits: word, lane, lane, word, which go
+ * round by one. */
+static const char *pairs_function(struct emit_c *e, int bits) {
+  const char *name = bits == 8 ? "ms_store_pairs_of_8" : bits == 16 ? "ms_store_pairs_of_16" : "ms_store_pairs_of_32";
   emit_c_lane_function(e);
   if (emit_c_needs(e, "ms_exchange"))
     fputs("MS_HELPER void ms_exchange(uint32_t &a, uint32_t &b, int upper, int distance) {\n"
@@ -40,11 +43,15 @@ static const char *pairs_function(struct emit_c *e, bool of_shorts) {
           "MS_HELPER void %s(void *to, uint32_t w0, uint32_t w1, uint32_t w2, uint32_t w3) {\n"
           "  const int lane = ms_lane() %% %d;\n",
           name, LANES_A_ROW);
-  /* Bits of a column, low to high. Of 16 bits: in a pair, lane, lane, word, word; the last four change places. Of 32
-   * bits: word, lane, lane, word, which go round by one. */
   exchange(out, 2, 2);
-  exchange(out, of_shorts ? 1 : 2, 1);
-  fprintf(out, "  *(uint4 *)((uint32_t *)to + %d * lane) = uint4{w0, w1, w2, w3};\n}\n", of_shorts ? 3 : 2);
+  exchange(out, bits == 32 ? 2 : 1, 1);
+  if (bits == 8)
+    fputs("  *(uint4 *)((uint8_t *)to + 14 * lane) = uint4{\n"
+          "      (w0 & 0xffffu) | w1 << 16, (w2 & 0xffffu) | w3 << 16, w0 >> 16 | (w1 & 0xffff0000u),\n"
+          "      w2 >> 16 | (w3 & 0xffff0000u)};\n}\n",
+          out);
+  else
+    fprintf(out, "  *(uint4 *)((uint32_t *)to + %d * lane) = uint4{w0, w1, w2, w3};\n}\n", bits == 16 ? 3 : 2);
   return name;
 }
 
@@ -98,6 +105,15 @@ static void write_pair(struct emit_c *e, const tir_expr *values, tir_type type) 
   }
 }
 
+static void write_bytes(struct emit_c *e, const tir_expr *values, tir_type type) {
+  for (int i = 0; i < 4; i++) {
+    fputs(i ? " | (uint32_t)(uint8_t)(" : "((uint32_t)(uint8_t)(", e->out);
+    emit_c_stored_value(e, values[i], type, C_SCALAR);
+    fprintf(e->out, i ? ") << %d" : ")", 8 * i);
+  }
+  fputc(')', e->out);
+}
+
 static void write_word(struct emit_c *e, tir_expr value, tir_type type) {
   bool real = tir_type_is_float(type);
   fputs(real ? "__float_as_uint(" : "(uint32_t)(", e->out);
@@ -107,17 +123,19 @@ static void write_word(struct emit_c *e, tir_expr value, tir_type type) {
 
 /* The values are as many as fill 16 bytes. False: refused. */
 static bool is_whole(struct emit_c *e, tir_expr call, tir_type type, uint32_t first) {
-  uint32_t count = tir_at(e->ir, call)->count - first;
-  bool known = tir_type_bits(type) == 32 || (is_short(type) && emit_cuda_element_of(type));
-  if (known && count == (is_short(type) ? 2u * WORDS : WORDS)) return true;
-  emit_c_refuse(e, "lanes store 16 bytes each, of 16 or of 32 bits");
+  uint32_t count = tir_at(e->ir, call)->count - first, bits = (uint32_t)tir_type_bits(type);
+  bool known = bits == 32 || bits == 8 || (is_short(type) && emit_cuda_element_of(type));
+  if (known && count * bits == 32u * WORDS) return true;
+  emit_c_refuse(e, "lanes store 16 bytes each, of 8, 16 or 32 bits");
   return false;
 }
 
 static void write_words(struct emit_c *e, const tir_expr *values, tir_type type) {
   for (int w = 0; w < WORDS; w++) {
     fputs(", ", e->out);
-    if (is_short(type))
+    if (tir_type_bits(type) == 8)
+      write_bytes(e, values + 4 * w, type);
+    else if (is_short(type))
       write_pair(e, values + 2 * w, type);
     else
       write_word(e, values[w], type);
@@ -132,7 +150,7 @@ void emit_cuda_store_pairs(struct emit_c *e, tir_expr call) {
   tir_buffer to = emit_c_pointed(e, args[0], &offset);
   tir_type type = to ? tir_buffer_at(e->ir, to)->type : TIR_T_VOID;
   if (!to || !is_whole(e, call, type, FIRST_OF_PAIRS)) return;
-  fprintf(e->out, "%s(", pairs_function(e, is_short(type)));
+  fprintf(e->out, "%s(", pairs_function(e, tir_type_bits(type)));
   emit_c_pointer(e, args[0]);
   write_words(e, args + FIRST_OF_PAIRS, type);
 }

@@ -16,16 +16,21 @@ local sources = dofile(arg[0]:match "^.*/" .. "../../support/lua/kernel_sources.
 
 -- {inputs, result, m, n, k, what follows}
 local PRODUCTS = {
+  {"int8", "int8", 128, 256, 128, "relu"}, {"uint8", "int32", 128, 128, 192, "nothing"},
+  {"float8_e4m3fn", "float8_e4m3fn", 128, 128, 128, "bias scale"},
+  {"float32", "float32", 128, 128, 96, "bias gelu residual"}, {"float8_e5m2", "float16", 128, 192, 128, "nothing"},
   {"float16", "float16", 128, 256, 192, "nothing"}, {"bfloat16", "bfloat16", 256, 128, 128, "bias relu"},
   {"float16", "float16", 128, 192, 128, "bias gelu residual"}, {"float16", "float32", 192, 128, 128, "bias scale"},
   {"bfloat16", "float32", 128, 128, 192, "residual"}, {"float16", "int32", 64, 128, 128, "scale"},
 }
 
 local function product(inputs, result, m, n, k, follows)
-  local A, B, r = te.placeholder({m, k}, inputs, "A"), te.placeholder({k, n}, inputs, "B"), te.reduce_axis(k, "k")
+  local sums, by_columns = inputs:find "int" and "int32" or "float32", not inputs:find "16"
+  local A, r = te.placeholder({m, k}, inputs, "A"), te.reduce_axis(k, "k")
+  local B = te.placeholder(by_columns and {n, k} or {k, n}, inputs, "B")
   local bias, R = te.placeholder({n}, "float32", "bias"), te.placeholder({m, n}, inputs, "R")
   local list, x = {A, B}, te.compute({m, n}, function(i, j)
-    return te.sum(te.cast(A[{i, r}], "float32") * te.cast(B[{r, j}], "float32"), r)
+    return te.sum(te.cast(A[{i, r}], sums) * te.cast(B[by_columns and {j, r} or {r, j}], sums), r)
   end, "C")
   local function then_compute(name, value) x = te.compute({m, n}, value(x), name) end
   if follows:find "bias" then
@@ -39,7 +44,7 @@ local function product(inputs, result, m, n, k, follows)
     list[#list + 1] = R
     then_compute("G", function(c) return function(i, j) return c[{i, j}] + te.cast(R[{i, j}], "float32") end end)
   end
-  if result ~= "float32" then
+  if result ~= sums then
     then_compute("H", function(c) return function(i, j) return te.cast(c[{i, j}], result) end end)
   end
   list[#list + 1] = x
@@ -51,7 +56,7 @@ local function drawn(func)
   local rules = sources:path "rules.lua"
   files.write(rules, string.format([[
 local ms, targets = require "msched", (require "msched").load "rules.targets"
-local own = targets.cuda
+local own = targets.tensor_core
 ms.space(targets.changed(own, {
   multi_level_tiling_tensor_core = function(target)
     local p, groups = own.multi_level_tiling_tensor_core(target), {}
@@ -96,8 +101,12 @@ local function compile(kernel, whole)
   os.remove(sources:path "k.ptx")
 end
 
+-- How lanes store what they hold of rows to a tile of shared memory, by bits of the result.
+local TO_TILES = {["8"] = "%*%(uint16_t %*%)%([%w_]+_shared_dyn", ["16"] = "ms_stmatrix_x4%(",
+                  ["32"] = "%*%(%a+2 %*%)%([%w_]+_shared_dyn"}
+
 local function check(func, result)
-  local written, seen = 0, {}
+  local written, seen, bits = 0, {}, result:match "float(8)" or result:match "%d+$"
   for i, c in ipairs(drawn(func)) do
     local sch = c and not seen[c.hash] and ms.apply(func, c.trace)
     local scheduled = sch and sch:func()
@@ -113,11 +122,11 @@ local function check(func, result)
       local from_registers, by_tiles = script:find("msched.lane_stores", 1, true), script:match 'epilogue_tile": (%d+)'
       if from_registers then
         straight = straight + 1
-        assert(text:find("ms_store_pairs_of_" .. (result:find "16" and 16 or 32), 1, true), "lanes store one by one")
+        assert(text:find("ms_store_pairs_of_" .. bits, 1, true), "lanes store one by one")
       end
       if by_tiles then
         tiles[by_tiles] = (tiles[by_tiles] or 0) + 1
-        assert(text:find("ms_stmatrix_x4(", 1, true), "lanes store to the tile one by one")
+        assert(text:find(TO_TILES[bits]), "lanes store to the tile one by one")
       end
       local notes = table.concat(kernel:notes(), "\n")
       local by_tma = script:find('"tensor_store": 1', 1, true)
@@ -133,16 +142,31 @@ local function check(func, result)
   return written
 end
 
-for _, p in ipairs(PRODUCTS) do
-  local func = product(table.unpack(p))
+-- Pixels are rows, which lie in three dimensions of the result.
+local function convolution()
+  local X, W = te.placeholder({2, 8, 8, 64}, "float16", "X"), te.placeholder({3, 3, 64, 128}, "float16", "W")
+  local C = ms.ops.relu(ms.ops.conv2d(X, W, {pad = 1, accumulate = "float32"}), "F")
+  local D = te.compute({2, 8, 8, 128}, function(n, h, w, c) return te.cast(C[{n, h, w, c}], "float16") end, "D")
+  return te.func("convolution", {X, W, D})
+end
+
+local function check_all(func, result, what)
   sources:begin(func)
-  local written = check(func, p[2])
+  local written = check(func, result)
   local agree, said = sources:agree()
   assert(written > 0 and agree == written, said)
   sources:finish()
-  print(string.format("%s to %s, %d x %d x %d, %s: %d agree on the CPU, %s", p[1], p[2], p[3], p[4], p[5], p[6], agree,
+  print(string.format("%s: %d agree on the CPU, %s", what, agree,
                       sources.missing and "NVRTC skipped" or "compiled by NVRTC"))
 end
+
+for _, p in ipairs(PRODUCTS) do
+  check_all(product(table.unpack(p)), p[2], string.format("%s to %s, %d x %d x %d, %s", table.unpack(p)))
+end
+local of_products, by_tma = (tiles["32"] or 0) + (tiles["64"] or 0) + (tiles["128"] or 0), stored_by_tma
+check_all(convolution(), "float16", "float16 convolution to float16, relu")
+assert((tiles["32"] or 0) + (tiles["64"] or 0) + (tiles["128"] or 0) > of_products and stored_by_tma > by_tma,
+       "results of convolutions leave by no tiles")
 print(string.format("%d of %d spill; %d store from registers, %d by tiles of 32 columns, %d of 64, %d of 128, "
                     .. "%d by TMA; %d are persistent", spilling, compiled, straight, tiles["32"] or 0,
                     tiles["64"] or 0, tiles["128"] or 0, stored_by_tma, persistent))

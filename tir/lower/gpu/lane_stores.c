@@ -5,6 +5,8 @@
  *
  *   store_pairs(D + …, f(0, 0), f(0, 1), f(1, 0), … f(3, 1))       to device memory: each lane stores 16 bytes
  *   store_matrices(D + …, stride, f(0, 0), … f(3, 1))              to shared memory, of 16 bits: by stmatrix
+ *   for v in vectorized(2): D[r(t), 8 * p + t % 4 * 2 + v] = own[v]       to shared memory, of 8 or 32 bits: no
+ *                                                                         exchange, and no bank conflict if swizzled
  *
  * What the values load of device memory, pairs of neighbours too, is loaded before, a pair at once.
  *
@@ -17,7 +19,7 @@
 #include <string.h>
 
 enum { LANES_A_ROW = 4, PAIR = 2, GROUP = LANES_A_ROW * PAIR, ROWS = TIR_WARP / LANES_A_ROW, ACCESS = 16 };
-enum { MOST_VALUES = ACCESS / 2 };
+enum { MOST_VALUES = ACCESS };
 
 /* A loop of groups of columns, in it one of pairs, in that the store. */
 struct lane_store {
@@ -27,7 +29,7 @@ struct lane_store {
   int64_t at_once;    /* groups that a call stores */
   int64_t stride;     /* elements from one of eight rows to the next; -1: they are no such rows */
   tir_expr place;     /* of the element, as the buffer lies in memory */
-  bool shared;
+  bool shared, plain; /* plain: each lane stores its pairs */
 };
 
 static tir_expr number(struct tir *ir, int64_t n) { return tir_int(ir, TIR_T_I32, n); }
@@ -65,6 +67,14 @@ static bool is_of_lanes(struct lane_store *s, int64_t extent) {
   return true;
 }
 
+/* A pair is one access, whatever other lanes have. */
+static bool is_of_pairs(struct lane_store *s) {
+  tir_expr zero = number(s->ir, 0);
+  tir_expr first = lower_with_value(s->ir, s->place, s->v, zero),
+           second = lower_with_value(s->ir, s->place, s->v, number(s->ir, 1));
+  return tir_is_multiple(s->ir, tir_simplify(s->ir, first), PAIR) && is_apart(s->ir, second, first, 1);
+}
+
 /* Columns go on by eight from group to group, and by one in a pair. */
 static bool is_by_pairs(struct lane_store *s) {
   struct tir *ir = s->ir;
@@ -89,15 +99,17 @@ static bool find_store(const struct lowering *low, tir_stmt kernel, const struct
   enum tir_memory memory = tir_buffer_memory(ir, n.store.buffer);
   int bits = tir_type_bits(type);
   out->shared = memory == TIR_BLOCK_MEMORY;
-  bool known = bits == 32 || (bits == 16 && tir_type_is_float(type));
+  out->plain = out->shared && (bits == 8 || bits == 32);
+  bool known = bits == 32 || bits == 8 || (bits == 16 && tir_type_is_float(type));
   if (!known || n.store.predicate || (memory != TIR_DEVICE_MEMORY && !out->shared)) return false;
-  if (out->shared && (bits != 16 || !low->options || !tir_has(low->options->capabilities, TIR_HAS_MATRIX_STORES)))
-    return false;
-  out->at_once = ACCESS / (bits / 8) / PAIR;
+  bool matrices = low->options && tir_has(low->options->capabilities, TIR_HAS_MATRIX_STORES);
+  if (out->shared && !out->plain && !matrices) return false;
+  out->at_once = out->plain ? 1 : ACCESS / (bits / 8) / PAIR;
   out->p = var_of(ir, loop), out->v = var_of(ir, out->pair);
   if (tir_loop_extent(ir, loop) % out->at_once) return false;
   tir_expr place = lower_place_of(ir, n.store.buffer, tir_operands(ir, n.store.indices));
   out->place = place ? tir_simplify(ir, place) : TIR_NONE;
+  if (out->plain) return out->place && is_of_pairs(out);
   return out->place && lower_comes_whole(ir, kernel, loop) && is_by_pairs(out) &&
          is_of_lanes(out, threads->extent[0]) && (!out->shared || out->stride > 0);
 }
@@ -122,11 +134,12 @@ static bool is_choice(void *data, tir_expr e) {
 }
 
 /* Of each group of columns the lane loads a pair, from a multiple of two on. */
-static bool is_of_pairs(struct lane_store *s, tir_expr load) {
+static bool loads_pairs(struct lane_store *s, tir_expr load) {
   struct tir *ir = s->ir;
   struct tir_expr_node n = *tir_at(ir, load);
   int bits = tir_type_bits(n.type);
-  if (n.kind != TIR_LOAD || n.a || tir_type_lanes(n.type) != 1 || (bits != 16 && bits != 32)) return false;
+  bool known = bits == 8 || bits == 16 || bits == 32;
+  if (n.kind != TIR_LOAD || n.a || tir_type_lanes(n.type) != 1 || !known) return false;
   if (tir_buffer_memory(ir, n.ref) != TIR_DEVICE_MEMORY) return false;
   tir_expr place = lower_place_of(ir, n.ref, tir_operands(ir, n.operands));
   if (!place || !tir_uses_var(ir, place, s->v)) return false;
@@ -135,19 +148,24 @@ static bool is_of_pairs(struct lane_store *s, tir_expr load) {
   return tir_is_multiple(ir, tir_simplify(ir, first), PAIR) && is_apart(ir, second, first, 1);
 }
 
-/* The lane's own memory for what a call's values load so; TIR_NONE: there is none. */
-static tir_buffer own_of(struct pair_loads *p, tir_expr load) {
+/* The lane's own memory for what a call's groups have. */
+static tir_buffer new_own(struct pair_loads *p, tir_type type) {
   struct tir *ir = p->store->ir;
-  for (uint32_t i = 0; i < p->count; i++)
-    if (p->loads[i] == load) return p->own[i];
-  if (p->count == MOST_LOADS || !is_of_pairs(p->store, load)) return TIR_NONE;
   tir_expr size = number(ir, p->store->at_once * PAIR);
-  tir_buffer own = tir_new_buffer(ir, tir_symbol_of(ir, "pairs"), tir_at(ir, load)->type, &size, 1,
-                                  tir_scope_named(ir, TIR_SCOPE_LOCAL));
+  tir_buffer own = tir_new_buffer(ir, tir_symbol_of(ir, "pairs"), type, &size, 1, tir_scope_named(ir, TIR_SCOPE_LOCAL));
   tir_stmt alloc = tir_new_stmt(ir, TIR_ALLOC);
   tir_stmt_at(ir, alloc)->alloc.buffer = own;
   tir_buffer_at(ir, own)->where = alloc;
   tir_insert_before(ir, p->at, alloc);
+  return own;
+}
+
+/* That for what a call's values load so; TIR_NONE: there is none. */
+static tir_buffer own_of(struct pair_loads *p, tir_expr load) {
+  for (uint32_t i = 0; i < p->count; i++)
+    if (p->loads[i] == load) return p->own[i];
+  if (p->count == MOST_LOADS || !loads_pairs(p->store, load)) return TIR_NONE;
+  tir_buffer own = new_own(p, tir_at(p->store->ir, load)->type);
   p->loads[p->count] = load, p->own[p->count++] = own;
   return own;
 }
@@ -189,29 +207,62 @@ static void put_loads(const struct pair_loads *p, tir_expr first, tir_stmt to) {
 
 /* ---- In its place ---- */
 
-/* The call in place of the loops; several of them where there are more columns than it stores. */
-static tir_stmt put_call(struct lane_store *s) {
+static tir_expr value_at(struct tir *ir, const struct lane_store *s, tir_expr e, tir_expr group, tir_expr v) {
+  return lower_with_value(ir, lower_with_value(ir, e, s->p, group), s->v, v);
+}
+
+/* The call that stores groups from `first` on. */
+static tir_stmt new_call(struct lane_store *s, tir_expr first) {
   struct tir *ir = s->ir;
-  struct pair_loads loads;
-  take_loads(s, &loads);
   struct tir_stmt_node n = *tir_as(ir, s->store, TIR_STORE);
-  int64_t calls = tir_loop_extent(ir, s->groups) / s->at_once;
-  tir_expr zero = number(ir, 0), size = number(ir, calls), args[2 + MOST_VALUES];
-  tir_var part = tir_new_var(ir, TIR_VAR_LOOP, tir_name_of(ir, "part"), TIR_T_I32, zero, size);
-  tir_expr first = tir_mul(ir, tir_var_expr(ir, part), number(ir, s->at_once));
-  tir_expr extent = number(ir, (s->at_once - 1) * GROUP + PAIR);
-  tir_expr at = lower_with_value(ir, lower_with_value(ir, s->place, s->p, first), s->v, zero);
+  tir_expr args[2 + MOST_VALUES], extent = number(ir, (s->at_once - 1) * GROUP + PAIR);
+  tir_expr at = value_at(ir, s, s->place, first, number(ir, 0));
   uint32_t count = 0;
   args[count++] = tir_new_pointer(ir, n.store.buffer, at, extent, TIR_POINTER_WRITES);
   if (s->shared) args[count++] = number(ir, s->stride);
   for (int64_t g = 0; g < s->at_once; g++)
-    for (int64_t v = 0; v < PAIR; v++) {
-      tir_expr value = lower_with_value(ir, n.store.value, s->p, tir_add(ir, first, number(ir, g)));
-      args[count++] = lower_with_value(ir, value, s->v, number(ir, v));
-    }
+    for (int64_t v = 0; v < PAIR; v++)
+      args[count++] = value_at(ir, s, n.store.value, tir_add(ir, first, number(ir, g)), number(ir, v));
+  return lower_new_call(ir, s->shared ? TIR_STORE_MATRICES : TIR_STORE_PAIRS, args, count);
+}
+
+/* The pair of a group is computed to the lane's own memory, and stored by one access. */
+static void put_pair(struct lane_store *s, struct pair_loads *p, tir_expr group, tir_stmt to) {
+  struct tir *ir = s->ir;
+  struct tir_stmt_node n = *tir_as(ir, s->store, TIR_STORE);
+  tir_buffer own = new_own(p, tir_buffer_at(ir, n.store.buffer)->type);
+  tir_expr zero = number(ir, 0), size = number(ir, PAIR);
+  for (int64_t v = 0; v < PAIR; v++) {
+    tir_expr at = number(ir, v);
+    tir_append(ir, to, TIR_BODY, tir_new_store(ir, own, &at, value_at(ir, s, n.store.value, group, at)));
+  }
+  tir_var v = tir_new_var(ir, TIR_VAR_LOOP, tir_name_of(ir, "v"), TIR_T_I32, zero, size);
+  tir_expr lane = tir_var_expr(ir, v);
+  tir_stmt loop = tir_new_loop(ir, v, zero, size, TIR_VECTORIZED), store = tir_clone_stmt(ir, s->store);
+  tir_expr loaded = tir_load(ir, own, &lane, 1, TIR_NONE);
+  tir_as(ir, store, TIR_STORE)->store.value = loaded;
+  tir_append(ir, loop, TIR_BODY, store);
+  tir_subst_var(ir, s->p, tir_cast(ir, ir->vars.at[s->p].type, group));
+  tir_subst_var(ir, s->v, tir_cast(ir, ir->vars.at[s->v].type, lane));
+  tir_subst_stmt(ir, store);
+  tir_subst_clear(ir);
+  tir_append(ir, to, TIR_BODY, loop);
+}
+
+/* What stores in place of the loops; several times where there are more columns than are stored at once. */
+static tir_stmt put_stores(struct lane_store *s) {
+  struct tir *ir = s->ir;
+  struct pair_loads loads;
+  take_loads(s, &loads);
+  tir_expr zero = number(ir, 0), size = number(ir, tir_loop_extent(ir, s->groups) / s->at_once);
+  tir_var part = tir_new_var(ir, TIR_VAR_LOOP, tir_name_of(ir, "part"), TIR_T_I32, zero, size);
+  tir_expr first = tir_mul(ir, tir_var_expr(ir, part), number(ir, s->at_once));
   tir_stmt loop = tir_new_loop(ir, part, zero, size, TIR_UNROLLED);
   put_loads(&loads, first, loop);
-  tir_append(ir, loop, TIR_BODY, lower_new_call(ir, s->shared ? TIR_STORE_MATRICES : TIR_STORE_PAIRS, args, count));
+  if (s->plain)
+    put_pair(s, &loads, first, loop);
+  else
+    tir_append(ir, loop, TIR_BODY, new_call(s, first));
   tir_replace(ir, s->groups, loop);
   tir_kill(ir, s->groups);
   return loop;
@@ -225,7 +276,7 @@ bool lower_lane_stores(struct lowering *low) {
     struct lower_threads threads = lower_threads_of(ir, kernel, &innermost);
     for (tir_stmt s = kernel; s; s = tir_next(ir, s, kernel)) {
       struct lane_store store;
-      if (find_store(low, kernel, &threads, s, &store)) s = put_call(&store);
+      if (find_store(low, kernel, &threads, s, &store)) s = put_stores(&store);
     }
   }
   return true;
