@@ -290,9 +290,8 @@ end
 -- Splits as tiling.split does, and holds draws against what a block has: registers for its accumulators and theirs at a
 -- time, shared memory for tiles, those that run ahead among them, and for accumulators on their way out; and against
 -- what TMA brings. taken: gets the bytes of both, the number of blocks, and of those of them that neighbour along m
--- and n, as the trace writes them. alone: what follows a product is computed in the registers of its own accumulators,
--- so that a warp group has those of one product of a batch.
-local function split_within(group, batch, shared_bytes, taken, alone)
+-- and n, as the trace writes them.
+local function split_within(group, batch, shared_bytes, taken)
   local groups, inner, outer, steps, products_beside, tiles = {}, {}, {}, {}, {},
     {[batch + 1] = tostring(group.multiples.m), [batch + 2] = tostring(group.multiples.n)}
   local function hold(sch)
@@ -323,7 +322,6 @@ local function split_within(group, batch, shared_bytes, taken, alone)
       outer[#outer + 1] = factors[1]:name() .. " * " .. factors[2]:name()
       taken.blocks = product(outer)
       taken.rows, taken.columns = taken.columns, factors[2]:name()
-      if alone and at <= batch and extent ~= 1 then sch:assert(factors[4]:name() .. " <= 1") end
       if at == batch + 2 then
         taken.groups_n, taken.own_n = factors[3]:name(), string.format("%d * %s", group.multiples.n, factors[4]:name())
       end
@@ -493,8 +491,7 @@ local function with_group(sch, block, group, classes, p, padding, stores)
   end
   local taken = {windows = p.windows or #classes.k > 1}
   local split = group.inner and split_for(group, #classes.batch)
-    or group.warps and split_within(group, #classes.batch, p.shared_bytes, taken,
-                                   stores == "lanes" or stores == "tiles")
+    or group.warps and split_within(group, #classes.batch, p.shared_bytes, taken)
     or p.warp_limits and fragment_limits.split(sch, product, group, #classes.batch, p, by_columns)
   local state = tiling.start(sch, product, p, split)
   if stores then

@@ -85,6 +85,7 @@ end
 
 local straight, persistent, compiled, spilling = 0, 0, 0, 0
 local stored_by_tma = 0
+local held = 0 -- the most accumulators of a thread, of kernels without memory for all of a block
 local tiles = {} -- kernels whose results leave by tiles of so many columns
 
 -- By NVRTC: whole accesses alone store results that a thread has side by side.
@@ -124,6 +125,9 @@ local function check(func, result)
         straight = straight + 1
         assert(text:find("ms_store_pairs_of_" .. bits, 1, true), "lanes store one by one")
       end
+      if from_registers or by_tiles then
+        held = math.max(held, math.tointeger(text:match "_accumulator%[(%d+)%];"))
+      end
       if by_tiles then
         tiles[by_tiles] = (tiles[by_tiles] or 0) + 1
         assert(text:find(TO_TILES[bits]), "lanes store to the tile one by one")
@@ -150,6 +154,15 @@ local function convolution()
   return te.func("convolution", {X, W, D})
 end
 
+-- A product for each of a batch, of which a warp group has several at once in some draws.
+local function batched()
+  local A, B = te.placeholder({4, 64, 64}, "float16", "A"), te.placeholder({4, 64, 64}, "float16", "B")
+  local bias = te.placeholder({4, 64}, "float32", "bias")
+  local C = ms.ops.batch_matmul(A, B, {accumulate = "float32"})
+  local D = te.compute({4, 64, 64}, function(b, i, j) return te.cast(C[{b, i, j}] + bias[{b, j}], "bfloat16") end, "D")
+  return te.func("batched", {A, B, bias, D})
+end
+
 local function check_all(func, result, what)
   sources:begin(func)
   local written = check(func, result)
@@ -167,6 +180,9 @@ local of_products, by_tma = (tiles["32"] or 0) + (tiles["64"] or 0) + (tiles["12
 check_all(convolution(), "float16", "float16 convolution to float16, relu")
 assert((tiles["32"] or 0) + (tiles["64"] or 0) + (tiles["128"] or 0) > of_products and stored_by_tma > by_tma,
        "results of convolutions leave by no tiles")
+held = 0
+check_all(batched(), "bfloat16", "float16 products of a batch to bfloat16, bias")
+assert(held > 64 * 64 // 128, "a warp group has no two products of a batch")
 print(string.format("%d of %d spill; %d store from registers, %d by tiles of 32 columns, %d of 64, %d of 128, "
                     .. "%d by TMA; %d are persistent", spilling, compiled, straight, tiles["32"] or 0,
                     tiles["64"] or 0, tiles["128"] or 0, stored_by_tma, persistent))

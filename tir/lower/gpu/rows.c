@@ -16,6 +16,7 @@
  *           constant (a sum with 0). Loops of other numbers of rows, and conditions, which load nothing, hold stores to
  *           memory alone.
  * Gives:    elements of fragments that calls touch are touched by mma_get and mma_put, or wgmma_get and wgmma_put;
+ *           loops around that choose one of several matrices of fragments are unrolled;
  *           fragments that no call touches, and buffers of scope mma.rows or wgmma.rows, are each lane's own memory.
  *           What is stored to memory once a row, the first of the four lanes stores.
  * Keeps:    everything else. An access that is not shown to be of this form is refused.
@@ -97,7 +98,7 @@ static tir_stmt loop_of_index(struct tir *ir, tir_stmt s, tir_expr index, int64_
   return TIR_NONE;
 }
 
-/* Elements of fragments that calls touch are numbered: one matrix, of whole fragments. */
+/* Elements of fragments that calls touch are numbered: matrices of whole fragments, one after the other. */
 static bool is_numbered(const struct tir *ir, tir_buffer buffer) {
   const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
   bool group = tir_is_group_fragment(ir, buffer), operand = is_operand(ir, buffer);
@@ -105,9 +106,18 @@ static bool is_numbered(const struct tir *ir, tir_buffer buffer) {
   for (uint32_t d = 0; d < b->rank && known; d++) {
     tir_expr extent = ir->operands.at[b->shape + d];
     int64_t side = d + 2 == b->rank && group ? TIR_WGMMA_ROWS : SIDE;
-    known = d + 2 < b->rank ? tir_is_const(ir, extent, 1) : tir_is_int(ir, extent) && !(tir_at(ir, extent)->imm % side);
+    known = tir_is_int(ir, extent) && (d + 2 < b->rank || tir_at(ir, extent)->imm % side == 0);
   }
   return known;
+}
+
+/* Rows and columns are of one matrix: what chooses it depends on no loop of theirs. */
+static bool is_of_one(const struct tir *ir, const struct access *a, const struct place *p) {
+  for (uint32_t d = 0; d + 2 < a->count; d++)
+    if (tir_uses_var(ir, a->indices[d], var_of(ir, p->row_loop)) ||
+        tir_uses_var(ir, a->indices[d], var_of(ir, p->column_loop)))
+      return false;
+  return true;
 }
 
 static bool find_place(struct rows *r, tir_stmt s, const struct access *a, struct place *out) {
@@ -121,7 +131,8 @@ static bool find_place(struct rows *r, tir_stmt s, const struct access *a, struc
   out->row_loop = loop_of_index(ir, s, row, even_rows(tir_is_group_fragment(ir, a->buffer)), true, &out->row);
   if (out->row_loop && !of_rows)
     out->column_loop = loop_of_index(ir, s, a->indices[a->count - 1], GROUP_COLUMNS, false, &out->column);
-  return out->row_loop && (of_rows || (out->column_loop && tir_is_below(ir, out->column_loop, out->row_loop)));
+  if (!out->row_loop || of_rows) return out->row_loop;
+  return out->column_loop && tir_is_below(ir, out->column_loop, out->row_loop) && is_of_one(ir, a, out);
 }
 
 /* ---- What is asked of a nest ---- */
@@ -274,11 +285,23 @@ static int64_t width_of(const struct rows *r, tir_buffer buffer) {
   return r->widths[buffer] ? r->widths[buffer] : columns_of(r->ir, buffer);
 }
 
+/* Rows that a lane holds of the matrices before that of the access. */
+static tir_expr rows_before(struct tir *ir, const struct access *a, int64_t size) {
+  uint32_t shape = tir_buffer_at(ir, a->buffer)->shape;
+  tir_expr matrix = number(ir, 0);
+  for (uint32_t d = 0; d + 2 < a->count; d++)
+    matrix = tir_add(ir, tir_mul(ir, matrix, tir_cast(ir, TIR_T_I32, ir->operands.at[shape + d])),
+                     tir_cast(ir, TIR_T_I32, a->indices[d]));
+  int64_t rows = tir_at(ir, ir->operands.at[shape + a->count - 2])->imm;
+  return tir_simplify(ir, tir_mul(ir, matrix, number(ir, rows / size)));
+}
+
 /* The element's number among those that the lane holds: fragments follow one another by rows. */
-static tir_expr number_of(struct nest *n, tir_buffer buffer, const struct place *p, tir_expr group, tir_expr part) {
+static tir_expr number_of(struct nest *n, const struct access *a, const struct place *p, tir_expr group,
+                          tir_expr part) {
   struct tir *ir = n->rows->ir;
-  int64_t columns = columns_of(ir, buffer);
-  tir_expr row = group_of(ir, p->row, of_var(ir, n->q), rows_for_one(n->rows->group));
+  int64_t columns = columns_of(ir, a->buffer), size = rows_for_one(n->rows->group);
+  tir_expr row = tir_add(ir, rows_before(ir, a, size), group_of(ir, p->row, of_var(ir, n->q), size));
   tir_expr column = group_of(ir, p->column, group, GROUP_COLUMNS), two = number(ir, 2);
   if (n->rows->group) return number_of_group(ir, columns, row, column, part);
   tir_expr fragment =
@@ -298,6 +321,15 @@ static void own_indices(struct nest *n, struct access *a, const struct place *p,
   a->indices[rows + 1] = tir_simplify(ir, tir_add(ir, tir_mul(ir, column, number(ir, PAIR)), part));
 }
 
+/* Loops that choose the matrix are unrolled: registers have constant numbers. */
+static void unroll_around(const struct nest *n, const struct access *a) {
+  struct tir *ir = n->rows->ir;
+  for (tir_stmt p = tir_stmt_at(ir, n->loop)->parent; p; p = tir_stmt_at(ir, p)->parent)
+    for (uint32_t d = 0; d + 2 < a->count && tir_is(ir, p, TIR_LOOP); d++)
+      if (tir_stmt_at(ir, p)->loop_kind == TIR_SERIAL && tir_uses_var(ir, a->indices[d], var_of(ir, p)))
+        tir_stmt_at(ir, p)->loop_kind = TIR_UNROLLED;
+}
+
 static tir_expr of_lane(struct nest *n, struct access *a, tir_expr value) {
   struct tir *ir = n->rows->ir;
   struct place p;
@@ -310,7 +342,8 @@ static tir_expr of_lane(struct nest *n, struct access *a, tir_expr value) {
     own_indices(n, a, &p, group, part);
     return TIR_NONE;
   }
-  tir_expr args[4] = {tir_data(ir, a->buffer)}, element = number_of(n, a->buffer, &p, group, part);
+  unroll_around(n, a);
+  tir_expr args[4] = {tir_data(ir, a->buffer)}, element = number_of(n, a, &p, group, part);
   uint32_t count = 1;
   if (n->rows->group) args[count++] = number(ir, width_of(n->rows, a->buffer));
   args[count++] = element;
