@@ -191,8 +191,8 @@ static int64_t entry_at(const struct tir *ir, tir_expr entry, uint32_t i) {
   return tir_at(ir, tir_operands(ir, tir_at(ir, entry)->operands)[i])->imm;
 }
 
-/* Makes rows longer, until as many elements lie between two along the axis as the entry asks for, where that can be. */
-static void pad(const struct tir *ir, tir_expr entry, int64_t *extents, uint32_t rank) {
+/* Until as many elements lie between two along the axis as the entry asks for, where that can be. */
+void tir_pad_row(const struct tir *ir, tir_expr entry, int64_t *extents, uint32_t rank) {
   int64_t axis = entry_at(ir, entry, 1), factor = entry_at(ir, entry, 2), offset = entry_at(ir, entry, 3), inner = 1;
   if (axis < 0 || axis + 1 >= rank || factor <= 0) return;
   for (uint32_t d = (uint32_t)axis + 1; d < rank; d++) {
@@ -213,7 +213,7 @@ void tir_pad_rows(const struct tir *ir, tir_block block, tir_buffer buffer, int6
     tir_expr entry = tir_operands(ir, tir_at(ir, all)->operands)[i];
     int64_t index = entry_at(ir, entry, 0);
     if (index >= 0 && index < writes.count && ir->regions.at[writes.first + index].buffer == buffer)
-      pad(ir, entry, extents, rank);
+      tir_pad_row(ir, entry, extents, rank);
   }
 }
 

@@ -115,6 +115,23 @@ static void leave_out_idle(struct tir *ir, tir_block block) {
   tir_append(ir, block, TIR_BODY, test);
 }
 
+/* How rows of what a block writes to shared memory lie apart. */
+static void note_apart(struct lowering *low, tir_block block) {
+  const struct tir *ir = low->ir;
+  tir_expr all = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "buffer_dim_align");
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t i = 0; all && i < tir_at(ir, all)->count; i++) {
+    tir_expr entry = tir_operands(ir, tir_at(ir, all)->operands)[i];
+    int64_t index = tir_at(ir, tir_operands(ir, tir_at(ir, entry)->operands)[0])->imm;
+    if (index < 0 || index >= writes.count) continue;
+    tir_buffer buffer = ir->regions.at[writes.first + index].buffer;
+    enum tir_memory_scope scope = tir_memory_scope_of(ir, buffer);
+    if (scope != TIR_SCOPE_SHARED && scope != TIR_SCOPE_SHARED_DYNAMIC) continue;
+    low->apart = tir_enlarge(low->apart, &low->apart_capacity, low->apart_count + 1, sizeof *low->apart);
+    low->apart[low->apart_count++] = (struct lower_apart){buffer, entry};
+  }
+}
+
 /* What it leaves behind holds its iteration variables, which are substituted as the walk comes to it. */
 static void open_block(struct tir *ir, tir_block block) {
   assert(!tir_block_at(ir, block)->allocs.count && "place.c has moved them");
@@ -158,6 +175,7 @@ bool lower_blocks(struct lowering *low) {
       tir_subst_one(ir, s);
       continue;
     }
+    if (low->options && low->options->device == TIR_GPU) note_apart(low, s);
     open_block(ir, s);
     struct tir_span iters = tir_block_at(ir, s)->iters, matches = tir_block_at(ir, s)->matches;
     for (uint32_t i = iters.first; i < iters.first + iters.count; i++)

@@ -113,20 +113,29 @@ static bool holds_passes(const struct tir *ir, const struct tir_lower_options *o
   return tir_verify(ir, &none);
 }
 
-bool tir_lower(struct tir *ir, tir_func f, const struct tir_lower_options *options, ms_error *err) {
-  assert(tir_is_func(ir, f));
-  struct lowering low = {ir, f, ir->funcs.at[f].body, options, err, UINT32_MAX};
+static bool run_passes(struct lowering *low) {
+  struct tir *ir = low->ir;
+  const struct tir_lower_options *options = low->options;
   enum tir_device device = options ? options->device : TIR_CPU;
   bool held = holds_passes(ir, options);
   unsigned gives = 0;
   for (int i = 0; i < PASS_COUNT; i++) {
     if (!(passes[i].devices >> device & 1)) continue;
-    if (!passes[i].run(&low)) return false;
+    if (!passes[i].run(low)) return false;
     gives |= passes[i].gives;
-    if (held) lower_check_contract(&low, gives);
+    if (held) lower_check_contract(low, gives);
     if (options && options->passed) options->passed(options->data, passes[i].name);
-    dump(&low, passes[i].name);
-    if (options && options->verify && !tir_verify(ir, err)) return false;
+    dump(low, passes[i].name);
+    if (options && options->verify && !tir_verify(ir, low->err)) return false;
   }
   return true;
+}
+
+bool tir_lower(struct tir *ir, tir_func f, const struct tir_lower_options *options, ms_error *err) {
+  assert(tir_is_func(ir, f));
+  struct lowering low = {
+      .ir = ir, .func = f, .body = ir->funcs.at[f].body, .options = options, .err = err, .first_tile = UINT32_MAX};
+  bool ok = run_passes(&low);
+  free(low.apart);
+  return ok;
 }

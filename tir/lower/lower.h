@@ -14,6 +14,12 @@ struct lowering {
   const struct tir_lower_options *options;
   ms_error *err;
   tir_buffer first_tile; /* this buffer and those after it are tiles in registers (promote.c); before: none are */
+  /* Entries of StorageAlign for buffers of shared memory, once blocks are gone (blocks.c), for compact.c. */
+  struct lower_apart {
+    tir_buffer buffer;
+    tir_expr entry;
+  } * apart;
+  uint32_t apart_count, apart_capacity;
 };
 
 enum { LOWER_MOST_ACCESSES = 4 }; /* of a GPU's vector: as many as float32 has where int8 has one */

@@ -134,11 +134,15 @@ static void move_block(struct compaction *c, tir_block block) {
   for (uint32_t i = 0; i < b.matches.count; i++) move_region(c, &ir->matches.at[b.matches.first + i].source);
 }
 
-static void pad_rows(struct compaction *c, tir_block block, tir_expr *shape, uint32_t rank) {
+/* By what a block says, or blocks that are gone have said. */
+static void pad_rows(struct compaction *c, const struct lowering *low, tir_block block, tir_expr *shape,
+                     uint32_t rank) {
   struct tir *ir = c->ir;
   int64_t extents[TIR_MOST_RANK];
   for (uint32_t d = 0; d < rank; d++) extents[d] = tir_is_int(ir, shape[d]) ? tir_at(ir, shape[d])->imm : -1;
-  tir_pad_rows(ir, block, c->buffer, extents, rank);
+  if (block) tir_pad_rows(ir, block, c->buffer, extents, rank);
+  for (uint32_t i = 0; i < low->apart_count && !block; i++)
+    if (low->apart[i].buffer == c->buffer) tir_pad_row(ir, low->apart[i].entry, extents, rank);
   for (uint32_t d = 0; d < rank; d++)
     if (extents[d] >= 0) shape[d] = tir_int(ir, tir_type_of(ir, shape[d]), extents[d]);
 }
@@ -175,8 +179,9 @@ static void compact_one(struct lowering *low, tir_stmt alloc, const struct lower
   for (uint32_t u = own; u; u = users->at[u].next) {
     if (!tir_is(ir, users->at[u].s, TIR_BLOCK)) continue;
     move_block(&c, users->at[u].s);
-    pad_rows(&c, users->at[u].s, shape, rank);
+    pad_rows(&c, low, users->at[u].s, shape, rank);
   }
+  pad_rows(&c, low, TIR_NONE, shape, rank);
   lower_spread_rows(ir, c.buffer, shape, rank);
   uint32_t first = tir_add_operands(ir, shape, rank);
   tir_buffer_at(ir, c.buffer)->shape = first;
