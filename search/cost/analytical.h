@@ -91,6 +91,10 @@ struct model_nest {
   uint32_t lanes;                            /* a number: elements that a thread copies at once; 0: one */
   uint32_t decides;                          /* a bit for each iteration variable in the conditions of branches */
   double inside;                             /* the part of the iterations in which all conditions hold */
+  /* Of what it stores, by StorageAlign: along a dimension rows end `align_offset` elements behind a multiple of
+   * `align_factor`; 0: they are as long as they are. */
+  uint32_t align_dimension;
+  int64_t align_factor, align_offset;
   /* A nest that follows another's tiles: it runs `at` of that one's loops around it, and touches what that one's access
    * does inside them. */
   struct model_nest *follows;

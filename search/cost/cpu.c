@@ -631,6 +631,8 @@ uint64_t model_tile(const struct search_estimator *d, const int64_t *decisions) 
     if (d->nests[i].follows) continue;
     for (uint32_t l = tile_begin(&c.shapes[i]); l < d->nests[i].loop_count; l++)
       key = (key ^ (uint64_t)c.shapes[i].trips[l]) * 1099511628211u + l;
+    for (uint32_t l = 0; l < d->nests[i].loop_count; l++)
+      if (d->nests[i].loops[l].axis == MODEL_VIRTUAL) key = (key ^ (uint64_t)c.shapes[i].trips[l]) * 1099511628211u + l;
   }
   return key;
 }

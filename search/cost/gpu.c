@@ -145,10 +145,14 @@ static void place_lane(const struct work *w, double lane, double *value) {
   for (uint32_t k = 0; k < nest->iter_count; k++) value[k] = 0;
   for (uint32_t i = nest->loop_count; i-- > 0 && lane > 0;) {
     if (!is_along_threads(w, &nest->loops[i]) || w->shape.trips[i] == 1) continue;
-    double digit = take_digit(&lane, w->shape.trips[i]);
+    double digit = take_digit(&lane, w->shape.trips[i]), steps[MODEL_ITERS];
     const struct model_loop *l = &nest->loops[i];
-    for (uint32_t p = l->part_count; p-- > 0 && digit > 0;)
-      value[l->part_iters[p]] += take_digit(&digit, w->numbers[l->parts[p]]) * w->shape.tiles[i + 1][l->part_iters[p]];
+    memcpy(steps, w->shape.tiles[i + 1], sizeof steps);
+    for (uint32_t p = l->part_count; p-- > 0 && digit > 0;) { /* of one variable, the inner parts move it less */
+      double extent = w->numbers[l->parts[p]], *step = &steps[l->part_iters[p]];
+      value[l->part_iters[p]] += take_digit(&digit, extent) * *step;
+      *step *= extent;
+    }
     for (uint32_t k = nest->iter_count; k-- > 0 && !l->part_count && digit > 0;) { /* fused ones fill the last first */
       if (!(l->iters >> k & 1)) continue;
       double room = fmax(1, w->shape.tiles[i][k] / w->shape.tiles[i + 1][k]);
@@ -231,14 +235,19 @@ static double run_of(const struct work *w, const struct model_access *a) {
   return fmax(1, most);
 }
 
+/* Whether each lane loads what the lane so far from it does. */
+static bool is_paired(const int64_t *places, uint32_t lanes, uint32_t apart) {
+  for (uint32_t l = 0; l < lanes; l++)
+    if ((l ^ apart) < lanes && places[l] != places[l ^ apart]) return false;
+  return true;
+}
+
 /* Passes of a warp's load of so many bytes a lane: each bank gives one word a pass, to all who want it. Lanes go in
- * groups of those whose words fill the banks. */
+ * groups of those whose words fill the banks, and twice as many where two each load the same. */
 static double bank_passes(const int64_t *places, uint32_t lanes, double bytes) {
   uint32_t words = (uint32_t)fmax(1, bytes / BANK), group = BANKS / words;
   double passes = 0;
-  bool alike = true;
-  for (uint32_t l = 1; l < lanes; l++) alike = alike && places[l] == places[0];
-  if (alike) return 1;
+  if (words > 1 && (is_paired(places, lanes, 1) || is_paired(places, lanes, 2))) group *= 2;
   for (uint32_t first = 0; first < lanes; first += group) {
     int64_t seen[BANKS], distinct = 0;
     uint32_t asked[BANKS] = {0}, most = 1;
@@ -296,18 +305,30 @@ static void add_rounds(struct work *w, const struct model_nest *copy, bool divid
   w->rounds += rounds * ((divided ? g->divided_wait : g->copy_wait) + (ahead ? 0 : plain));
 }
 
+/* How long a dimension is in shared memory, where rows are laid apart: as tir_pad_rows has it. */
+static double laid_width(const struct model_nest *copy, uint32_t d, double width, double inner) {
+  if (!copy || copy->align_factor <= 0 || d != copy->align_dimension) return width;
+  for (double more = 0; more < (double)copy->align_factor; more++)
+    if (fmod((width + more) * inner - (double)copy->align_offset, (double)copy->align_factor) == 0) return width + more;
+  return width;
+}
+
 /* What threads copy to shared memory for the nest, again whenever the loops around both go on. */
 static void add_copied(struct work *w, const struct model_access *a, const struct model_nest *copy, uint32_t at) {
-  double tile[MODEL_ITERS], strides[MODEL_RANK], elements = 1, times = serial(w, 0, at);
+  double tile[MODEL_ITERS], strides[MODEL_RANK], elements = 1, laid = 1, times = serial(w, 0, at);
   int64_t places[MOST_WARP] = {0};
   tile_of_block(w, at, tile);
-  for (uint32_t d = a->rank; d-- > 0;) strides[d] = elements, elements *= model_width(a, tile, d);
+  for (uint32_t d = a->rank; d-- > 0;) {
+    double width = model_width(a, tile, d);
+    strides[d] = laid;
+    elements *= width, laid *= laid_width(copy, d, width, laid);
+  }
   double row = a->rank ? model_width(a, tile, a->rank - 1) * a->bytes : a->bytes;
   double lanes = copy && copy->lanes ? w->numbers[copy->lanes] : 1;
   if (fmod(row, lanes * a->bytes) > 0 || fmod(WIDEST, lanes * a->bytes) > 0) lanes = 1;
   double bytes = elements * ceil(row / SECTOR) * SECTOR / row * a->bytes;
   uint32_t ahead = at > 0 && w->shape.trips[at - 1] > 1 ? w->nest->loops[at - 1].ahead : 0;
-  w->shared += elements * a->bytes * (ahead ? ahead + 1 : 1);
+  w->shared += laid * a->bytes * (ahead ? ahead + 1 : 1);
   w->bytes += times * bytes;
   add_rounds(w, copy, is_divided(a, tile, lanes * w->threads), times * ceil(elements / (lanes * w->threads)),
              lanes * a->bytes, ahead);

@@ -549,6 +549,19 @@ static uint32_t lanes_of(const struct reading *r, tir_block block) {
   return 0;
 }
 
+/* How rows of what the nest stores are laid apart: as the last entry has it. */
+static void read_alignment(const struct tir *ir, struct model_nest *nest, tir_block block) {
+  tir_expr all = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "buffer_dim_align");
+  for (uint32_t i = 0; all && i < tir_at(ir, all)->count; i++) {
+    const tir_expr *entry = tir_operands(ir, tir_at(ir, tir_operands(ir, tir_at(ir, all)->operands)[i])->operands);
+    int64_t numbers[4];
+    for (int k = 0; k < 4; k++) numbers[k] = tir_at(ir, entry[k])->imm;
+    if (numbers[0] != 0 || numbers[1] < 0 || numbers[1] + 1 >= nest->accesses[0].rank) continue;
+    nest->align_dimension = (uint32_t)numbers[1] + 1;
+    nest->align_factor = numbers[2], nest->align_offset = numbers[3];
+  }
+}
+
 /* A nest whose tiles another decides: they share loops, and a buffer that one writes and the other reads. */
 static bool follow(struct model_nest *nest, struct model_nest *other, uint32_t shared) {
   for (uint32_t i = 0; i < nest->access_count; i++)
@@ -658,6 +671,7 @@ static bool read_nest(struct reading *r, struct model_nest *nest, tir_block bloc
   for (uint32_t k = 0; k < nest->iter_count; k++) nest->iters[k].dense = is_dense(nest, k);
   nest->sums = tir_at(ir, n.store.value)->kind == TIR_ADD;
   nest->lanes = lanes_of(r, block);
+  read_alignment(ir, nest, block);
   nest->team = team_of(r, nest);
   tir_expr tiled = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "msched.spatial_tile");
   nest->placed = (tiled && !tir_is_const(ir, tiled, 0)) ||
