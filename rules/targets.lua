@@ -255,6 +255,13 @@ local function softmax_by_threads(target)
           bytes = target.vector_bytes, ahead = target.arch >= 80 and 1 or nil}
 end
 
+-- Lanes of a warp as a tile of 4 x 8 squares of results.
+local function warp_tile(target)
+  if target.warp ~= 32 then return nil end
+  return {structure = "SSSRRS", across = 4, along = 8, pair = 2, rows = {4, 2, 1}, columns = 4, piece = 16,
+          stages = target.arch >= 80 and {4} or {}}
+end
+
 local function up_to(most, list)
   local few = {}
   for _, n in ipairs(list) do if n <= most then few[#few + 1] = n end end
@@ -283,7 +290,7 @@ targets.cuda = {
             limits = {vthreads = target.max_vthread, shared_bytes = target.shared_bytes, local_bytes = LOCAL_BYTES},
             vector_load_lengths = {1, 2, 3, 4, 8, 16}, vector_bytes = target.vector_bytes,
             write = {need = "must", levels = {3}, scope = "local"}, read = {levels = {4}, scope = "shared"},
-            stages = target.arch >= 80 and {4, 5} or {}, packs = true,
+            stages = target.arch >= 80 and {4, 5} or {}, packs = true, warp_tile = warp_tile(target),
             split = split_of(target, TILE_RESULTS, 128)}
   end,
   depthwise_tile = function(target)
@@ -346,7 +353,8 @@ targets.metaschedule = {
   cuda = targets.changed(targets.cuda, {
     rules = METASCHEDULE, postprocs = METASCHEDULE_GPU, cross_thread_reduction = METASCHEDULE_REDUCTION,
     multi_level_tiling = function(target)
-      return targets.changed(targets.cuda.multi_level_tiling(target), {limits = false, split = false})
+      return targets.changed(targets.cuda.multi_level_tiling(target),
+                             {limits = false, split = false, warp_tile = false})
     end,
   }),
   tensor_core = targets.changed(targets.cuda, {
@@ -356,6 +364,9 @@ targets.metaschedule = {
       local groups = {wmma("float16", "float32", "f16", "f32"), wmma("float16", "float16", "f16", "f16"),
                       wmma("int8", "int32", "s8", "s32"), mma("float32", "f32"), mma("float16", "f16")}
       return targets.changed(tensor_tiling(target, groups), {warp_limits = false, split = false, pads = false})
+    end,
+    multi_level_tiling = function(target)
+      return targets.changed(targets.cuda.multi_level_tiling(target), {warp_tile = false})
     end,
   }),
   llvm = targets.changed(targets.llvm, {

@@ -1,6 +1,8 @@
 -- What tiles may be so that a GPU launches them: asserted of the drawn numbers by multi-level tiling, so that a draw
 -- that verify_gpu_code would refuse is not made. Each draw is held against what is drawn so far, the rest at its least:
 -- a tile that cannot be right any more is left at once.
+local warp_tile = msched.load "rules.warp_tile"
+
 local limits = {}
 
 -- How many elements a region's extent grows by in each dimension as a loop advances by one, from how far its start
@@ -31,13 +33,15 @@ local function steps(sch, block, loop, i)
 end
 
 -- The regions that the block reads, not counting its result: {bytes, extents, grows = a table of dimensions for each
--- loop, every = of how many iterations}. nil: one is not known.
-local function reads_of(sch, block, loops)
+-- loop, every = of how many iterations, apart = whether its rows are laid apart (warp_tile.lua)}. nil: one is not
+-- known.
+local function reads_of(sch, block, loops, lanes)
   local list, result, reads = {}, sch:writes(block)[1].buffer, sch:reads(block)
   for _, l in ipairs(loops) do
     local strides = sch:strides(block, l)
     for i, r in ipairs(reads) do
-      list[i] = list[i] or {bytes = r.bytes, extents = r.extents, grows = {}, every = {}, own = r.buffer == result}
+      list[i] = list[i] or {bytes = r.bytes, extents = r.extents, grows = {}, every = {}, own = r.buffer == result,
+                            apart = lanes and lanes.apart[i]}
       local every, stride = 1, strides[i]
       if not stride then every, stride = steps(sch, block, l, i) end
       local grows = stride and growth(stride, r.shape)
@@ -60,7 +64,7 @@ function limits.new(sch, block, p, levels, kinds, loops, least)
     self.extents[i] = sch:extent(l)
     if not self.extents[i] then return nil end
   end
-  self.reads = p.read and reads_of(sch, block, loops)
+  self.reads = p.read and reads_of(sch, block, loops, p.lanes)
   self.result_bytes = sch:writes(block)[1].bytes
   return setmetatable(self, {__index = limits})
 end
@@ -107,7 +111,9 @@ function limits:shared(at_once)
         local every = r.every[at] > 1 and " // " .. r.every[at] or ""
         if #parts > 0 then sum[#sum + 1] = string.format("%d * ((%s - 1)%s)", grows[d], product(parts), every) end
       end
-      extents[#extents + 1] = "(" .. table.concat(sum, " + ") .. ")"
+      local extent = "(" .. table.concat(sum, " + ") .. ")"
+      if r.apart and d == #r.extents then extent = warp_tile.row(extent, r.bytes, self.p.warp_tile) end
+      extents[#extents + 1] = extent
     end
     terms[#terms + 1] = product(extents)
   end

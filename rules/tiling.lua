@@ -14,12 +14,13 @@
 --                        on, which vectors are held against; nil: they are not
 --   split                {most_results, least, parts}: reductions of so many results at most are divided (split-K) into
 --                        one of these numbers of parts, of at least so many terms each; nil: none is
+--   warp_tile, lanes     the lanes of a warp are a tile (warp_tile.lua), and where they lie; nil: they follow results
 --   in_parts             the first loop is over parts of a sum: no block of threads has several, since what it reads of
 --                        them is far apart
 -- Sources: Zheng et al., "Ansor", OSDI 2020, section 4.1; Shao et al., NeurIPS 2022; Osama et al., "Stream-K", PPoPP
 -- 2023, section 3.
 local common, limits = msched.load "rules.common", msched.load "rules.tile_limits"
-local nest = msched.load "rules.register_loops"
+local nest, warp_tile = msched.load "rules.register_loops", msched.load "rules.warp_tile"
 
 local tiling = {}
 
@@ -58,6 +59,10 @@ local function tile_nest(sch, block, p, split)
     if #parts == 0 and #at > 1 then parts, factors = split(sch, block, l, #at, p, i) end
     if held and factors then held:drawn(i, factors) end
     for k, part in ipairs(parts) do table.insert(tiles[at[k]], part) end
+  end
+  if p.lanes then
+    local threads = tiles[levels.S[3]]
+    table.move(warp_tile.lanes(p.lanes), 1, 3, #threads + 1, threads)
   end
   local order = {}
   for _, level in ipairs(tiles) do table.move(level, 1, #level, #order + 1, order) end
@@ -132,6 +137,7 @@ function tiling.add_read_caches(state, level, p, scope)
     if not written[r.buffer] and #r.shape > 0 then
       local cache = sch:cache_read(state.block, i - 1, scope or p.read.scope, {state.block})
       sch:compute_at(cache, last(state.tiles[level]), {preserve_unit_loops = true})
+      if p.lanes and p.lanes.apart[i] then warp_tile.lay_apart(sch, cache, r.bytes, p.warp_tile) end
       local loops = {sch:get_loops(cache)}
       sch:fuse(table.move(loops, #loops - #r.shape + 1, #loops, 1, {}))
       if p.vector_load_lengths then tiling.note_fetch(sch, cache, p, p.runs and p.runs[#caches + 1]) end
@@ -170,9 +176,10 @@ end
 -- The copies of two inputs run so many iterations ahead of what uses them: the loop that holds all three is pipelined.
 -- One stage buffer more of each lives than that.
 local function add_pipeline(state, p)
-  local level, results = p.structure:find("R", 1, true), {state}
+  local level = p.structure:find("R", 1, true)
   local outer = level and last(state.tiles[level])
-  if not outer or state.sch:child_count(outer) ~= 3 then return results end
+  if not outer or state.sch:child_count(outer) ~= 3 or #p.stages == 0 then return {state} end
+  local results = p.lanes and {} or {state}
   for _, stage in ipairs(p.stages) do
     local s = fork(state)
     if s.held then s.held:hold_stage_buffers(s.sch, stage - 1) end
@@ -192,7 +199,10 @@ local function each(states, step, ...)
 end
 
 -- Splits a loop into so many tiles, by what is drawn; gives them, and the numbers.
-function tiling.split(sch, _, loop, count, p)
+function tiling.split(sch, _, loop, count, p, at)
+  if p.lanes and (at == p.lanes.across or at == p.lanes.along) then
+    return warp_tile.split(sch, loop, at, p.lanes, p.warp_tile)
+  end
   local factors = {sch:sample_perfect_tile(loop, count, p.max_innermost)}
   return {sch:split(loop, factors)}, factors
 end

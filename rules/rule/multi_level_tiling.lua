@@ -5,6 +5,19 @@
 -- tiles of results, and sums are long, further sketches divide them: blocks of threads compute parts of a result side
 -- by side, which a second kernel adds. packs: constants are packed ahead in the order in which tiles are read.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
+local warp_tile = msched.load "rules.warp_tile"
+
+-- All sketches of a block; a further one has the lanes of a warp as a tile, where they can be.
+local function tiled(sch, block, p)
+  local lanes = p.warp_tile and warp_tile.find(sch, block, p.warp_tile)
+  local other = lanes and sch:copy()
+  local copied = other and other:handle(block)
+  local results = tiling.apply(sch, block, p)
+  if not other then return results end
+  local changes = {lanes = lanes, structure = p.warp_tile.structure, stages = p.warp_tile.stages}
+  local further = tiling.apply(other, copied, setmetatable(changes, {__index = p}))
+  return table.move(further, 1, #further, #results + 1, results)
+end
 
 return msched.rule {
   name = "multi_level_tiling",
@@ -13,9 +26,9 @@ return msched.rule {
     local p = self.parameters
     if p.packs then tiling.pack_constants(sch, block) end
     local other, partial = tiling.divide_sums(sch, block, p.split)
-    local results = tiling.apply(sch, block, p)
+    local results = tiled(sch, block, p)
     local in_parts = setmetatable({in_parts = true}, {__index = p})
-    local others = other and tiling.attempt(tiling.apply, other, partial, in_parts) or {}
+    local others = other and tiling.attempt(tiled, other, partial, in_parts) or {}
     return table.move(others, 1, #others, #results + 1, results)
   end,
 }

@@ -121,6 +121,14 @@ void fibers_check_banks(const void *const *from, int lanes, int width) {
   if (passes > least) fibers_fail("lanes meet in banks: they load in %d passes instead of %d", passes, least);
 }
 
+void fibers_check_pairs(const void *const *from) {
+  enum { PIECE = 16, HALVES = 2 };
+  int64_t bytes[WARP];
+  for (int l = 0; l < WARP; l++) bytes[l] = (int64_t)(uintptr_t)from[l];
+  int passes = bank_passes(bytes, WARP, PIECE);
+  if (passes > HALVES) fibers_fail("lanes that load 16 bytes each do so in %d passes instead of %d", passes, HALVES);
+}
+
 struct fibers_place fibers_mma_place(int operand, int bits, int lane, int element) {
   struct tir_mma_place p = tir_mma_place((enum tir_mma_operand)operand, bits, lane, element);
   return (struct fibers_place){p.row, p.column};

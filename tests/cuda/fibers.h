@@ -54,6 +54,8 @@ uint32_t fibers_to_tf32(uint32_t bits); /* of a float */
 
 /* Where lanes load from shared memory no bank may have two words for one pass. */
 void fibers_check_banks(const void *const *from, int lanes, int width);
+/* Where the lanes of a warp load 16 bytes each, half of them do so at once. */
+void fibers_check_pairs(const void *const *from);
 
 /* Of operand 0 (a), 1 (b) or 2 (the sums): tir_mma_place. */
 struct fibers_place {

@@ -68,9 +68,11 @@ template <class A, class B> static uint32_t shim_dot(uint32_t a, uint32_t b, uin
 
 #include "shim_stores.h"
 
+#include "shim_banks.h"
+
 /* ---- What nvcc knows without headers ---- */
 
-#define __syncthreads()      fibers_barrier(__LINE__)
+#define __syncthreads()      (shim_check_loads(), fibers_barrier(__LINE__))
 #define __shfl_xor_sync(...) shim_shuffle(__LINE__, __VA_ARGS__)
 #define __trap()             fibers_fail("an assertion of the kernel failed")
 
