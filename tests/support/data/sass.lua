@@ -14,9 +14,9 @@ local function warp_groups(name, operator, words, most_address)
                   loop_loads = 0, global_loads = 0}, least = {share = 0.09, tensor_copies = 1}}
 end
 
-local function floats(name, operator, words, arch, share, wide_shared)
+local function floats(name, operator, words, arch, share, wide_shared, shared)
   return {name = name, operator = operator, words = words, arch = arch,
-          most = {address = 0.1, shared = 0.29, barrier = 0.02, loop_loads = 0},
+          most = {address = 0.1, shared = shared or 0.29, barrier = 0.02, loop_loads = 0},
           least = {share = share, wide_shared = wide_shared}}
 end
 
@@ -34,10 +34,11 @@ return {
   {name = "product_f16_ampere", operator = "matmul", words = "4096 4096 4096 accumulate=float32" .. HALF,
    arch = "sm_80", most = {address = 0.45, shared = 0.12, barrier = 0.01, loop_loads = 24, loop_stores = 0},
    least = {share = 0.26, wide_stores = 1, wide_loads = 1}},
-  floats("product_f32", "matmul", "4096 4096 4096", "sm_90a", 0.8, 0.9),
-  floats("product_f32_ampere", "matmul", "4096 4096 4096", "sm_80", 0.85, 0.8),
+  floats("product_f32", "matmul", "4096 4096 4096", "sm_90a", 0.92, 0.85, 0.07),
+  floats("product_f32_small", "matmul", "1024 1024 1024", "sm_90a", 0.91, 0.95, 0.08),
+  floats("product_f32_ampere", "matmul", "4096 4096 4096", "sm_80", 0.92, 0.85, 0.07),
   warp_groups("convolution_f16", "conv2d", "16 14 14 256 256 3 1 1" .. HALF, 5.3),
-  floats("convolution_f32", "conv2d", "16 14 14 256 256 3 1 1", "sm_90a", 0.7, 0.7),
+  floats("convolution_f32", "conv2d", "16 14 14 256 256 3 1 1", "sm_90a", 0.8, 0.9, 0.13),
   fused_attention("attention", "1 16 2048 2048 64", 6, 0.016),
   fused_attention("attention_causal", "1 16 2048 2048 64 causal=true", 9.2, 0.014),
   {name = "attention_decoding", operator = "attention", words = "1 32 1 4096 128" .. HALF, arch = "sm_90a",
