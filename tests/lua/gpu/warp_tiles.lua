@@ -62,7 +62,7 @@ local function counted(source)
   return text
 end
 
--- Draws that are right but for where lanes or rows lie: what is said of loads.
+-- Draws that are right but for where lanes or rows lie: their loads are reported.
 local function check_spoiled(func, change)
   local target = ms.target(TARGET)
   local tiling = targets.context(target).multi_level_tiling

@@ -66,7 +66,7 @@ function workloads.with_decisions(ours, theirs)
   local own, given = ours:draws(), theirs:draws()
   if #own ~= #given then return nil end
   for i, d in ipairs(given) do
-    if own[i].kind ~= d.kind then return nil end
+    if own[i].kind ~= d.kind or (d.kind == "SamplePerfectTile" and own[i].attrs[1] ~= d.attrs[1]) then return nil end
     if d.decision then ours = ours:with_decision(own[i].index, d.decision) end
   end
   return ours
