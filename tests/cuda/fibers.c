@@ -367,6 +367,20 @@ static struct block *block_at(uint32_t rank) {
 
 void fibers_mbarrier_arrive_at(const void *at, uint32_t rank) { arrive_at(mbarrier_at(block_at(rank), at), 0); }
 
+/* A load that comes too late, or too early, may find what it looks for: threads after it, and others, come first. */
+void fibers_cluster_load(const void *at, uint32_t rank, void *to, size_t bytes) {
+  const struct block *b = block_at(rank);
+  const char *from = at, *dynamic = (const char *)ms_shared, *fixed = statics.at;
+  if ((uintptr_t)at % bytes) fibers_fail("a load from another block is misaligned");
+  if (b != running->block && from >= dynamic && from + bytes <= dynamic + launched->dynamic_bytes)
+    from = (const char *)b->dynamic + (from - dynamic);
+  else if (b != running->block && from >= fixed && from + bytes <= fixed + statics.bytes)
+    from = (const char *)b->statics + (from - fixed);
+  else if (b != running->block)
+    fibers_fail("a load from another block is of no shared memory");
+  memcpy(to, from, bytes);
+}
+
 static bool is_phase_over(const struct fiber *f) {
   return (mbarrier_at(f->block, f->phase_of)->phase & 1) != (f->parity & 1);
 }

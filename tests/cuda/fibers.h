@@ -72,6 +72,7 @@ void fibers_mbarrier_init(const void *at, uint32_t count);
 void fibers_mbarrier_fence(void);
 void fibers_mbarrier_expect(const void *at, uint32_t bytes);
 void fibers_mbarrier_arrive_at(const void *at, uint32_t rank); /* there in another block of the cluster */
+void fibers_cluster_load(const void *at, uint32_t rank, void *to, size_t bytes); /* from there in another block */
 void fibers_mbarrier_wait(const void *at, uint32_t parity);
 /* Where so many threads, of whole warps, meet; the block's other threads have no part in it. */
 void fibers_named_barrier(uint32_t number, uint32_t threads);

@@ -14,6 +14,18 @@ struct ms_tensor_map;
 [[maybe_unused]] static void ms_mbarrier_arrive_at(uint32_t at, uint32_t block) {
   fibers_mbarrier_arrive_at(fibers_shared_at(at), block);
 }
+#define SHIM_CLUSTER_LOAD(type, suffix)                                                                                \
+  [[maybe_unused]] static type ms_cluster_load_##suffix(uint32_t at, uint32_t block) {                                 \
+    type x;                                                                                                            \
+    fibers_cluster_load(fibers_shared_at(at), block, &x, sizeof x);                                                    \
+    return x;                                                                                                          \
+  }
+SHIM_CLUSTER_LOAD(float, f32)
+SHIM_CLUSTER_LOAD(int32_t, s32)
+SHIM_CLUSTER_LOAD(uint32_t, u32)
+SHIM_CLUSTER_LOAD(double, f64)
+SHIM_CLUSTER_LOAD(int64_t, s64)
+SHIM_CLUSTER_LOAD(uint64_t, u64)
 [[maybe_unused]] static void ms_cluster_barrier() { fibers_cluster_barrier(); }
 [[maybe_unused]] static void ms_mbarrier_wait(uint32_t at, uint32_t parity) {
   fibers_mbarrier_wait(fibers_shared_at(at), parity);

@@ -6,7 +6,8 @@
 /* A thread axis shares the memory if threads along it see the same. */
 static bool is_shared_by(const struct tir_symbol_node *memory, enum tir_axis axis) {
   if (memory->memory_scope == TIR_SCOPE_WARP) return axis == TIR_THREAD_X;
-  return memory->memory == TIR_DEVICE_MEMORY || (memory->memory == TIR_BLOCK_MEMORY && !tir_is_block_axis(axis));
+  bool other_block = tir_is_block_axis(axis) || axis == TIR_CLUSTER_X;
+  return memory->memory == TIR_DEVICE_MEMORY || (memory->memory == TIR_BLOCK_MEMORY && !other_block);
 }
 
 tir_symbol tir_memory_of_threads(const struct tir *ir, tir_symbol memory) {

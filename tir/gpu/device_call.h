@@ -12,7 +12,8 @@ enum tir_effect {
   TIR_DOES_COPY_GROUP = 2,    /* groups of asynchronous copies: begun, or waited for */
   TIR_DOES_PRODUCT_GROUP = 4, /* the same of warp-group MMA */
   TIR_DOES_PHASE = 8,         /* the phase of a barrier in shared memory: arrived at, counted for, or waited for */
-  TIR_DOES_FRAGMENT = 16      /* registers of fragments, which operands number */
+  TIR_DOES_FRAGMENT = 16,     /* registers of fragments, which operands number */
+  TIR_DOES_CLUSTER = 32       /* memory of another block of the cluster is read */
 };
 struct tir_device_call_row {
   const char *name, *operands, *spelling, *doc;

@@ -253,7 +253,7 @@ struct reader {
   uint32_t who, time, next;
 };
 
-/* An arrival in another block of the cluster: it must come before that block ends. */
+/* An arrival in another block of the cluster, or a load of its memory: it must come before that block ends. */
 struct distant {
   uint32_t who, time, epoch, block;
 };

@@ -93,6 +93,14 @@ static bool aim_at(struct tir_extern_call *call, uint32_t arg, int64_t pointer, 
   return true;
 }
 
+/* What the thread does in the block of this rank is done before that ends. */
+static void note_distant(const struct tir_extern_call *call, int64_t rank) {
+  struct machine *m = call->machine;
+  const struct thread *t = call->thread;
+  const struct distant d = {interp_number_of(t), t->time, m->epoch, (uint32_t)rank};
+  if (d.block != t->block) INTERP_PUSH(m->distant, d);
+}
+
 static bool arrive_with(struct tir_extern_call *call, int64_t bytes) {
   uint32_t number;
   struct mbarrier *b = barrier_of(call, 0, &number);
@@ -122,12 +130,22 @@ bool interp_do_mbarrier_arrive_at(struct tir_extern_call *call, void *data) {
   (void)data;
   int64_t own = has_arguments(call, 2) ? interp_call_pointer(call, 0) : 0;
   if (call->failed || !aim_at(call, 0, own, whole(call, 1))) return false;
-  struct machine *m = call->machine;
-  const struct thread *t = call->thread;
-  const struct distant d = {interp_number_of(t), t->time, m->epoch, (uint32_t)whole(call, 1)};
-  if (d.block != t->block) INTERP_PUSH(m->distant, d);
+  note_distant(call, whole(call, 1));
   bool ok = arrive_with(call, 0);
   interp_call_aim(call, 0, own);
+  return ok;
+}
+
+/* (at, block) */
+bool interp_do_cluster_load(struct tir_extern_call *call, void *data) {
+  (void)data;
+  struct tir_value value;
+  int64_t own = has_arguments(call, 2) ? interp_call_pointer(call, 0) : 0;
+  if (call->failed || !aim_at(call, 0, own, whole(call, 1))) return false;
+  note_distant(call, whole(call, 1));
+  bool ok = tir_call_load(call, 0, 0, &value);
+  interp_call_aim(call, 0, own);
+  if (ok) tir_call_return(call, value);
   return ok;
 }
 
@@ -314,7 +332,7 @@ bool interp_end_boxes(struct machine *m, const struct thread *threads, uint32_t 
     assert(d->who < count);
     if (!is_in_time(m, threads, d))
       return interp_fail(m, &threads[d->who], MS_RUN_RACE,
-                         "block %u of the cluster may end before a thread arrives there", d->block);
+                         "block %u of the cluster may end before a thread is done there", d->block);
   }
   if (!m->boxed.count) return true;
   return interp_fail(m, threads, MS_RUN_RACE, "the block ends before %u elements that copies bring have arrived",

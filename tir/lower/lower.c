@@ -23,6 +23,8 @@ static const struct {
     {"blocks", BOTH, "blocks become conditions and substituted bindings", lower_blocks, LOWER_NO_BLOCKS},
     {"lanes", GPU, "accumulators of 16 x 8 x 8 are touched by the lanes that hold them", lower_lanes},
     {"rows", GPU, "rows of fragments are touched by the lanes that hold them", lower_rows},
+    {"clusters", GPU, "what is bound to a cluster's blocks is bound to blocks that are launched as one",
+     lower_clusters},
     {"kernels", GPU, "nests of threads become kernels, in which each axis is bound once", lower_kernels, LOWER_KERNELS},
     {"compact", BOTH, "buffers shrink to what their scope touches", lower_compact},
     {"ends", GPU, "loops end where a condition around what they do is false from then on", lower_ends},

@@ -46,6 +46,7 @@ bool lower_lanes(struct lowering *low);         /* lanes.c */
 bool lower_rows(struct lowering *low);          /* rows.c */
 bool lower_lane_stores(struct lowering *low);   /* lane_stores.c */
 bool lower_tensor_stores(struct lowering *low); /* tensor_stores.c */
+bool lower_clusters(struct lowering *low);      /* clusters.c */
 bool lower_kernels(struct lowering *low);       /* kernels.c */
 bool lower_vthreads(struct lowering *low);      /* vthreads.c */
 bool lower_reduce(struct lowering *low);        /* reduce.c */

@@ -6,11 +6,17 @@ static const struct {
   const char *name;
   int64_t limit;
 } axes[TIR_AXIS_COUNT] = {
-    [TIR_BLOCK_X] = {"blockIdx.x", INT32_MAX},           [TIR_BLOCK_Y] = {"blockIdx.y", TIR_GRID_SIDE},
-    [TIR_BLOCK_Z] = {"blockIdx.z", TIR_GRID_SIDE},       [TIR_THREAD_X] = {"threadIdx.x", TIR_BLOCK_THREADS},
-    [TIR_THREAD_Y] = {"threadIdx.y", TIR_BLOCK_THREADS}, [TIR_THREAD_Z] = {"threadIdx.z", TIR_BLOCK_THREADS_Z},
-    [TIR_VTHREAD_X] = {"vthread.x", INT64_MAX},          [TIR_VTHREAD_Y] = {"vthread.y", INT64_MAX},
-    [TIR_VTHREAD_Z] = {"vthread.z", INT64_MAX},          [TIR_VTHREAD] = {"vthread", INT64_MAX},
+    [TIR_BLOCK_X] = {"blockIdx.x", INT32_MAX},
+    [TIR_BLOCK_Y] = {"blockIdx.y", TIR_GRID_SIDE},
+    [TIR_BLOCK_Z] = {"blockIdx.z", TIR_GRID_SIDE},
+    [TIR_THREAD_X] = {"threadIdx.x", TIR_BLOCK_THREADS},
+    [TIR_THREAD_Y] = {"threadIdx.y", TIR_BLOCK_THREADS},
+    [TIR_THREAD_Z] = {"threadIdx.z", TIR_BLOCK_THREADS_Z},
+    [TIR_VTHREAD_X] = {"vthread.x", INT64_MAX},
+    [TIR_VTHREAD_Y] = {"vthread.y", INT64_MAX},
+    [TIR_VTHREAD_Z] = {"vthread.z", INT64_MAX},
+    [TIR_VTHREAD] = {"vthread", INT64_MAX},
+    [TIR_CLUSTER_X] = {"clusterCtaIdx.x", TIR_CLUSTER_MOST},
 };
 
 enum tir_axis tir_axis_named(const char *name) {

@@ -2,9 +2,9 @@
  *
  * Requires: unroll: nothing. The others: every block below is complete or a reduction in the subtree (compact
  *           dataflow), the loop stands in the bindings of spatial iterations only, and no iteration of it uses what
- *           another writes. A loop bound to threadIdx may stand in reductions too: then the threads reduce together,
- *           no other block in the loop uses what they reduce, and no step is taken in two iterations. Bind: a thread
- *           axis that exists, and has as many threads or blocks on every device.
+ *           another writes. A loop bound to threadIdx, or to the blocks of a cluster, may stand in reductions too: then
+ *           the threads reduce together, no other block in the loop uses what they reduce, and no step is taken in two
+ *           iterations. Bind: a thread axis that exists, and has as many threads or blocks on every device.
  * After:    the loop has the new kind, and no other.
  * Forward:  nothing. */
 #include "tir/analysis/analysis.h"
@@ -107,7 +107,7 @@ bool tir_bind(struct tir *ir, tir_loop loop, const char *thread, ms_error *err) 
   if (tir_loop_extent(ir, loop) > tir_axis_limit(axis))
     return tir_refuse(ir, err, MS_AXIS_LIMIT, loop, "the loop has %lld iterations, and %s at most %lld",
                       (long long)tir_loop_extent(ir, loop), thread, (long long)tir_axis_limit(axis));
-  bool reduces, across_threads = axis >= TIR_THREAD_X && axis <= TIR_THREAD_Z;
+  bool reduces, across_threads = tir_is_joining_axis(axis);
   if (!check_for_kind(ir, loop, across_threads, "bound", &reduces, err)) return false;
   if (reduces && (!check_steps(ir, loop, err) || !check_results_unused(ir, loop, err))) return false;
   tir_symbol symbol = tir_symbol_of(ir, thread);

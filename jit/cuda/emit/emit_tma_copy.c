@@ -70,6 +70,35 @@ void emit_cuda_cluster_barrier(struct emit_c *e, tir_expr call) {
   fputs("ms_cluster_barrier()", e->out);
 }
 
+/* (at, block): a register's width of it. */
+void emit_cuda_cluster_load(struct emit_c *e, tir_expr call) {
+  static const struct {
+    tir_type type;
+    const char *suffix, *is, *constraint;
+  } kinds[] = {{TIR_T_F32, "f32", "float", "f"},
+               {TIR_T_I32, "s32", "int32_t", "r"},
+               {TIR_TYPE(TIR_UINT, 32, 1), "u32", "uint32_t", "r"},
+               {TIR_TYPE(TIR_FLOAT, 64, 1), "f64", "double", "d"},
+               {TIR_TYPE(TIR_INT, 64, 1), "s64", "int64_t", "l"},
+               {TIR_TYPE(TIR_UINT, 64, 1), "u64", "uint64_t", "l"}};
+  const tir_expr *args = emit_cuda_operands(e, call);
+  char name[32];
+  size_t k = 0;
+  while (k < sizeof kinds / sizeof *kinds && kinds[k].type != tir_type_of(e->ir, call)) k++;
+  if (k == sizeof kinds / sizeof *kinds) {
+    emit_c_refuse(e, "a load from another block that is not of 32 or 64 bits");
+    return;
+  }
+  snprintf(name, sizeof name, "ms_cluster_load_%s", kinds[k].suffix);
+  if (emit_c_needs(e, name))
+    fprintf(e->helpers,
+            "MS_PTX(%s, %s, (uint32_t at, uint32_t block)) {\n  %s x;\n"
+            "  asm volatile(\"{\\n  .reg .b32 there;\\n  mapa.shared::cluster.u32 there, %%1, %%2;\\n  "
+            "%s.%s %%0, [there];\\n}\" : \"=%s\"(x) : \"r\"(at), \"r\"(block) : \"memory\");\n  return x;\n}\n",
+            kinds[k].is, name, kinds[k].is, emit_cuda_spelling(TIR_CLUSTER_LOAD), kinds[k].suffix, kinds[k].constraint);
+  write_barrier_call(e, name, args);
+}
+
 /* (at, parity) */
 void emit_cuda_mbarrier_wait(struct emit_c *e, tir_expr call) {
   const tir_expr *args = emit_cuda_operands(e, call);

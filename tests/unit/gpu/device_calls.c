@@ -200,8 +200,9 @@ static void targets_have_their_capabilities(void **state) {
 static void limits_are_told(void **state) {
   (void)state;
   const char *rule = ms_code_text(MS_AXIS_LIMIT);
-  for (enum tir_axis a = TIR_BLOCK_X; a < TIR_VTHREAD_X; a++) {
+  for (enum tir_axis a = TIR_BLOCK_X; a < TIR_AXIS_COUNT; a++) {
     char number[24];
+    if (tir_axis_limit(a) == INT64_MAX) continue;
     snprintf(number, sizeof number, "%lld ", (long long)tir_axis_limit(a));
     if (!strstr(rule, number)) fail_msg("no %son %s in: %s", number, tir_axis_name(a), rule);
   }

@@ -194,12 +194,14 @@ static void guard_store(struct kernel *k, tir_stmt store) {
   if (first) tir_wrap(ir, store, tir_new_if(ir, first));
 }
 
-/* Has what is below `parent` done under a condition; a reduction, by all, to which it says who brings a value. */
+/* Has what is below `parent` done under a condition; a reduction, by all, to which it says who brings a value; and all
+ * come to a barrier of the cluster. */
 static void guard_below(struct tir *ir, tir_stmt parent, enum tir_list list, tir_expr condition) {
   for (tir_stmt s = tir_stmt_at(ir, parent)->first[list], next; s; s = next) {
     struct tir_stmt_node n = *tir_stmt_at(ir, s);
     next = n.next;
     if (n.kind == TIR_ALLOC || n.kind == TIR_DECLARE || n.kind == TIR_BIND) continue;
+    if (lower_calls(ir, s, TIR_CLUSTER_BARRIER)) continue;
     tir_expr reduction = reduction_of(ir, s);
     if (reduction) {
       lower_restrict_reduction(ir, s, condition);

@@ -4,8 +4,13 @@
  *   for k: for tx: B[i] = B[i] + A[i, k, tx]    becomes    for tx: p = 0
  *                                                          for k: for tx: p = p + A[i, k, tx]
  *                                                          for tx: { join p along tx; if tx == 0: B[i] = p }
+ * Where they are bound to the blocks of a cluster (clusterCtaIdx.x), each block leaves what its threads have joined in
+ * its shared memory, and, once all of the cluster have, joins what all have left, in the order of their ranks; no block
+ * goes on, and may end, before all have read.
+ *
  * Requires: blocks. Gives: no block whose reduction iterations are bound to threads; attributes LOWER_REDUCE around
- * calls that join. Keeps: everything else. Where B is a thread's own memory, each thread stores.
+ * calls that join. Keeps: everything else. Where B is a thread's own memory, each thread stores; where it is a block's,
+ * one thread of each block does. Source: CUDA C++ Programming Guide, "Distributed Shared Memory".
  * Loops between the outermost that reduces and the block that do not reduce give p its dimensions. */
 #include "tir/lower/lower.h"
 
@@ -25,7 +30,8 @@ struct crossing {
   tir_expr everywhere, where; /* the block's predicate: all of it, and what does not depend on what is reduced */
 };
 
-static bool is_axis(const struct tir *ir, tir_stmt s) { return tir_is_thread_axis(tir_loop_axis(ir, s)); }
+static bool is_axis(const struct tir *ir, tir_stmt s) { return tir_is_joining_axis(tir_loop_axis(ir, s)); }
+static bool is_cluster(const struct tir *ir, tir_stmt s) { return tir_loop_axis(ir, s) == TIR_CLUSTER_X; }
 
 static bool refuse(const struct crossing *c, const char *what) {
   return tir_refuse(c->low->ir, c->low->err, MS_LOWER_REDUCTION, c->block, "block \"%s\": %s",
@@ -194,6 +200,15 @@ static void put_identities(struct crossing *c) {
   tir_insert_before(ir, c->loops[0], nest);
 }
 
+static tir_expr bind_joined(struct tir *ir, tir_stmt list, tir_expr value) {
+  tir_var v = tir_new_let(ir, tir_name_of(ir, "joined"), value);
+  tir_stmt bind = tir_new_stmt(ir, TIR_BIND);
+  tir_as(ir, bind, TIR_BIND)->bind.var = v;
+  tir_as(ir, bind, TIR_BIND)->bind.value = value;
+  tir_append(ir, list, TIR_BODY, bind);
+  return tir_var_expr(ir, v);
+}
+
 /* The block's values joined to the part, bound first: one may decide the other. */
 static void join_own(struct crossing *c, tir_stmt list) {
   struct tir *ir = c->low->ir;
@@ -205,14 +220,7 @@ static void join_own(struct crossing *c, tir_stmt list) {
   tir_subst_clear(ir);
   for (uint32_t k = 0; k < count; k++) left[k] = load_part(c, k, values);
   tir_combine(ir, c->reduction.reducer, left, right, made);
-  for (uint32_t k = 0; k < count && count > 1; k++) {
-    tir_var v = tir_new_let(ir, tir_name_of(ir, "joined"), made[k]);
-    tir_stmt bind = tir_new_stmt(ir, TIR_BIND);
-    tir_as(ir, bind, TIR_BIND)->bind.var = v;
-    tir_as(ir, bind, TIR_BIND)->bind.value = made[k];
-    tir_append(ir, list, TIR_BODY, bind);
-    made[k] = tir_var_expr(ir, v);
-  }
+  for (uint32_t k = 0; k < count && count > 1; k++) made[k] = bind_joined(ir, list, made[k]);
   for (uint32_t k = 0; k < count; k++) tir_append(ir, list, TIR_BODY, store_part(c, k, values, made[k]));
 }
 
@@ -250,7 +258,7 @@ static tir_stmt join_all(struct crossing *c, const tir_expr *values) {
   args[n++] = tir_int(ir, TIR_T_BOOL, 1);
   for (uint32_t k = 0; k < count; k++) args[n++] = load_part(c, k, values);
   for (uint32_t i = 0; i < c->count; i++)
-    if (c->reduces[i] && tir_is_bound(ir, c->loops[i])) args[n++] = values[i];
+    if (c->reduces[i] && tir_is_bound(ir, c->loops[i]) && !is_cluster(ir, c->loops[i])) args[n++] = values[i];
   tir_stmt call = tir_new_stmt(ir, TIR_EVALUATE), attr = lower_new_attr(ir, LOWER_REDUCE, TIR_NONE);
   tir_as(ir, call, TIR_EVALUATE)->evaluate.value =
       tir_call(ir, TIR_T_I32, tir_device_symbol(ir, TIR_ALLREDUCE), args, n);
@@ -272,15 +280,18 @@ void lower_restrict_reduction(struct tir *ir, tir_stmt attr, tir_expr condition)
   tir_as(ir, call, TIR_EVALUATE)->evaluate.value = made;
 }
 
-/* One thread stores; where the memory is a thread's own, each. */
-static tir_expr storing_thread(struct crossing *c, const tir_expr *values) {
+/* The first of the threads that share the memory and reduce together; and the condition before, which may be none. */
+static tir_expr first_thread(struct crossing *c, const tir_expr *values, tir_expr condition, enum tir_memory memory) {
   struct tir *ir = c->low->ir;
-  tir_expr condition = c->where;
-  bool own = tir_buffer_memory(ir, c->reduction.buffers[0]) == TIR_THREAD_MEMORY;
-  for (uint32_t i = 0; i < c->count && !own; i++)
-    if (c->reduces[i] && tir_is_bound(ir, c->loops[i]))
+  for (uint32_t i = 0; i < c->count && memory != TIR_THREAD_MEMORY; i++)
+    if (c->reduces[i] && tir_is_bound(ir, c->loops[i]) && (memory == TIR_DEVICE_MEMORY || !is_cluster(ir, c->loops[i])))
       condition = tir_and(ir, condition, tir_make(ir, TIR_EQ, values[i], tir_as(ir, c->loops[i], TIR_LOOP)->loop.min));
   return condition;
+}
+
+/* One thread stores; where the memory is a thread's own, each. */
+static tir_expr storing_thread(struct crossing *c, const tir_expr *values) {
+  return first_thread(c, values, c->where, tir_buffer_memory(c->low->ir, c->reduction.buffers[0]));
 }
 
 /* An expression of the block, or of the loops around it, over copies of these. */
@@ -297,6 +308,75 @@ static tir_expr over_copies(struct crossing *c, tir_expr e, const tir_expr *valu
   return e;
 }
 
+/* ---- Blocks of a cluster ---- */
+
+/* The loop of the cluster's blocks that reduce; TIR_NONE: none do. */
+static tir_stmt cluster_of(const struct crossing *c) {
+  for (uint32_t i = 0; i < c->count; i++)
+    if (c->reduces[i] && is_cluster(c->low->ir, c->loops[i])) return c->loops[i];
+  return TIR_NONE;
+}
+
+/* What another block's memory is loaded as: a register's width. */
+static tir_type loaded_type(tir_type t) {
+  if (tir_type_bits(t) >= 32) return t;
+  return tir_type_is_float(t) ? TIR_T_F32 : TIR_T_I32;
+}
+
+/* Memory of a block, where it leaves what its threads have joined of number k. */
+static tir_buffer new_slot(struct crossing *c, uint32_t k) {
+  struct tir *ir = c->low->ir;
+  tir_buffer to = c->reduction.buffers[k];
+  tir_expr one = tir_int(ir, TIR_T_I32, 1);
+  tir_symbol name = tir_symbol_format(ir, "%s_block", tir_buffer_name(ir, to));
+  tir_buffer slot = tir_new_buffer(ir, name, loaded_type(tir_buffer_at(ir, to)->type), &one, 1,
+                                   tir_scope_named(ir, TIR_SCOPE_SHARED));
+  tir_add_alloc(ir, tir_parent_block(ir, c->loops[0]), slot);
+  return slot;
+}
+
+/* The loop in which a thread joins, to what it has, what each block has left. */
+static tir_stmt join_slots(struct crossing *c, tir_stmt blocks, const tir_buffer *slots, const tir_expr *values) {
+  struct tir *ir = c->low->ir;
+  tir_expr left[TIR_MOST_REDUCED], right[TIR_MOST_REDUCED], made[TIR_MOST_REDUCED];
+  tir_expr zero = tir_int(ir, TIR_T_I32, 0), one = tir_int(ir, TIR_T_I32, 1);
+  tir_expr extent = tir_int(ir, TIR_T_I32, tir_loop_extent(ir, blocks));
+  uint32_t count = c->reduction.count;
+  tir_var rank = tir_new_var(ir, TIR_VAR_LOOP, tir_name_of(ir, "block"), TIR_T_I32, zero, extent);
+  tir_stmt loop = tir_new_loop(ir, rank, zero, extent, TIR_UNROLLED);
+  for (uint32_t k = 0; k < count; k++) {
+    tir_type type = tir_buffer_at(ir, slots[k])->type, own = tir_buffer_at(ir, c->part[k])->type;
+    tir_expr args[] = {tir_new_pointer(ir, slots[k], zero, one, TIR_POINTER_READS), tir_var_expr(ir, rank)};
+    right[k] = tir_cast(ir, own, tir_call(ir, type, tir_device_symbol(ir, TIR_CLUSTER_LOAD), args, 2));
+    left[k] = load_part(c, k, values);
+  }
+  tir_combine(ir, c->reduction.reducer, left, right, made);
+  for (uint32_t k = 0; k < count && count > 1; k++) made[k] = bind_joined(ir, loop, made[k]);
+  for (uint32_t k = 0; k < count; k++) tir_append(ir, loop, TIR_BODY, store_part(c, k, values, made[k]));
+  return loop;
+}
+
+/* The blocks of the cluster join what the threads of each have. */
+static void join_blocks(struct crossing *c, const tir_expr *values, tir_stmt inside) {
+  struct tir *ir = c->low->ir;
+  tir_stmt blocks = cluster_of(c);
+  if (!blocks) return;
+  tir_buffer slots[TIR_MOST_REDUCED];
+  tir_expr zero = tir_int(ir, TIR_T_I32, 0), first = first_thread(c, values, TIR_NONE, TIR_BLOCK_MEMORY);
+  tir_stmt test = tir_new_if(ir, first ? first : tir_int(ir, TIR_T_BOOL, 1));
+  tir_append(ir, inside, TIR_BODY, test);
+  for (uint32_t k = 0; k < c->reduction.count; k++) {
+    slots[k] = new_slot(c, k);
+    tir_expr value = tir_cast(ir, tir_buffer_at(ir, slots[k])->type, load_part(c, k, values));
+    tir_append(ir, test, TIR_BODY, tir_new_store(ir, slots[k], &zero, value));
+  }
+  tir_append(ir, inside, TIR_BODY, lower_new_call(ir, TIR_CLUSTER_BARRIER, NULL, 0));
+  for (uint32_t k = 0; k < c->reduction.count; k++)
+    tir_append(ir, inside, TIR_BODY, store_part(c, k, values, c->reduction.identity[k]));
+  tir_append(ir, inside, TIR_BODY, join_slots(c, blocks, slots, values));
+  tir_append(ir, inside, TIR_BODY, lower_new_call(ir, TIR_CLUSTER_BARRIER, NULL, 0));
+}
+
 static void store_results(struct crossing *c) {
   struct tir *ir = c->low->ir;
   struct tir_reduction *r = &c->reduction;
@@ -304,6 +384,7 @@ static void store_results(struct crossing *c) {
   uint32_t rank = tir_buffer_at(ir, r->buffers[0])->rank;
   tir_stmt inside, nest = copy_loops(c, values, &inside);
   tir_append(ir, inside, TIR_BODY, join_all(c, values));
+  join_blocks(c, values, inside);
   tir_expr condition = storing_thread(c, values);
   if (condition) {
     tir_stmt test = tir_new_stmt(ir, TIR_IF);
