@@ -90,15 +90,18 @@ end
 
 -- The states that go on where a rule made these schedules of one state. By block: only one block of a state, or one
 -- group of blocks, has its choices, that of the first site where it took another than the first; all other blocks have
--- their first.
-local function branches(state, made, name, groups)
-  local list, group = {}, groups and (groups[name] or name)
+-- their first. What is left out so is noted.
+local function branches(state, made, name, report)
+  local groups, list = report.groups, {}
+  local group = groups and (groups[name] or name)
   for i, sch in ipairs(made) do
     local own = state.own
     if i > 1 then own = own or group end
     if i == 1 or own == group then
       list[#list + 1] = {sch = sch, own = own,
                          marks = i == 1 and state.marks or table.move(state.marks, 1, #state.marks, 1, {})}
+    else
+      report.left_out = true
     end
   end
   return list
@@ -139,7 +142,7 @@ local function apply_to_block(rule_for, name, states, context, report)
   for _, state in ipairs(states) do
     if state.sch:has_block(name) then
       local made = apply_once(rule_for, state.sch, name, context, report)
-      for _, s in ipairs(branches(state, made, name, report.groups)) do keep(s) end
+      for _, s in ipairs(branches(state, made, name, report)) do keep(s) end
     else
       keep(state)
     end
@@ -178,12 +181,13 @@ local function apply_rules(rules, states, names, context, report)
   return states
 end
 
--- What a walk over the rules reports besides its states: what was refused; whether there were more than are kept; the
--- block of each site; the names of the user's rules that changed or added a schedule. groups: the name of the group of
--- each block that is in one, where the walk is that of rules/factored.lua.
+-- What a walk over the rules reports besides its states: what was refused; whether there were more than are kept;
+-- whether choices of a block in states where another has its own were left out; the block of each site; the names of
+-- the user's rules that changed or added a schedule. groups: the name of the group of each block that is in one, where
+-- the walk is that of rules/factored.lua.
 local function new_report(seed, groups, sites)
-  return {seed = seed or 1, groups = groups, draws = 0, refused = {}, thinned = false, sites = sites or {},
-          watched = {}, changed = {}}
+  return {seed = seed or 1, groups = groups, draws = 0, refused = {}, thinned = false, left_out = false,
+          sites = sites or {}, watched = {}, changed = {}}
 end
 
 -- Of these rules it is said whether they changed anything.
@@ -323,7 +327,9 @@ function space.walk(func, parts, seed, groups)
   return make(func, parts.context, parts.users, all, report)
 end
 
-local function has_one_own(states)
+-- All choices of all states are there: one block, or group, has any, whatever it takes.
+local function has_one_own(states, report)
+  if report.left_out then return false end
   for _, s in ipairs(states) do if s.own and s.own ~= states[#states].own then return false end end
   return true
 end
@@ -336,7 +342,7 @@ function space.open(walk)
   local groups, product = {}, nil
   repeat
     local states, report = walk(groups)
-    if not report.thinned and has_one_own(states) then return states, report end
+    if not report.thinned and has_one_own(states, report) then return states, report end
     if report.thinned then break end
     product, groups = factored.new(space.traces(states), report.sites, groups)
     if product and product:size() > MOST_SKETCHES then return states, report, product end

@@ -45,13 +45,13 @@ local FRAGMENT_REGISTERS = 24
 
 -- GPUs as the analytical model sees them, by architecture, what they share first: search.h explains the numbers. Cycles
 -- are of one multiprocessor, bytes a cycle of memory at its clock. tensor_alone: of mma.sync beside wgmma (Luo et al.,
--- 2024; see search/cost/tensor_cores.c); tensor_step, tensor_begin and tensor_store: fitted to 256 products that an
--- H100 timed. Source: CUDA C++ Programming Guide, "Compute Capabilities"; the vendor's data
--- sheets.
+-- 2024; see search/cost/tensor_cores.c); cluster_join: two barriers and a load, some 200 cycles each there;
+-- tensor_step, tensor_begin and tensor_store: fitted to 256 products that an H100 timed. Source: CUDA C++ Programming
+-- Guide, "Compute Capabilities"; the vendor's data sheets.
 local GPU = {warp = 32, own_registers = 255, used_registers = 24, tensor_products = 0, tensor_alone = 1,
              tensor_registers = TENSOR_REGISTERS, tensor_step = 30, tensor_begin = 1500, tensor_store = 0.1,
              sm_registers = 65536, multiply_adds = 4, latency = 4, shared_latency = 25, memory_latency = 600,
-             barrier = 40, copy_wait = 40, plain_wait = 5, guarded_plain = 100, divided_wait = 150,
+             barrier = 40, cluster_join = 600, copy_wait = 40, plain_wait = 5, guarded_plain = 100, divided_wait = 150,
              divided_plain = 225, divided_copy = 6, call = 8, division = 8, spill = 4, sm_bytes_a_cycle = 64,
              launch = 4000, exposed = 0.2, doubt = 1.05}
 local GPUS = {
@@ -268,6 +268,8 @@ local function up_to(most, list)
   return few
 end
 
+local REDUCING_THREADS = {4, 8, 16, 32, 64, 128, 256, 512} -- of a block, that reduce together
+
 -- GPUs: MetaSchedule's rules, and tensor cores where they compute the same; its draws are held against what a GPU
 -- launches.
 targets.cuda = {
@@ -308,9 +310,14 @@ targets.cuda = {
   end,
   two_pass_reduction = {most_results = 64, least = 16384, least_blocks = 16, most_blocks = 1024,
                         thread_extents = {64, 128, 256, 512}},
-  cross_thread_reduction = {thread_extents = {4, 8, 16, 32, 64, 128, 256, 512}, vectors = true},
+  cross_thread_reduction = function(target)
+    return {thread_extents = REDUCING_THREADS, vectors = true,
+            clusters = target.arch >= 90 and {blocks = {8, 4, 2}, least = 8192, most_rows = sms_of(target),
+                                              shared_bytes = target.shared_bytes - 1024} or nil}
+  end,
   keep_rows = function(target)
-    return {shared_bytes = target.shared_bytes - 1024, static_bytes = 40 << 10, vector_bytes = target.vector_bytes}
+    return {shared_bytes = target.shared_bytes - 1024, static_bytes = 40 << 10, vector_bytes = target.vector_bytes,
+            parts = 8}
   end,
   parallel_vectorize_unroll = {unroll_steps = {0, 16, 32, 64, 128, 256, 512, 1024}, unroll_explicit = true},
   rewrite_unbound_block = {max_blocks = 256},
@@ -348,7 +355,7 @@ local METASCHEDULE = {"multi_level_tiling", "inline_constant_scalars", "auto_inl
 local METASCHEDULE_GPU = {"disallow_dynamic_loop", "rewrite_cooperative_fetch", "rewrite_unbound_block",
                           "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block", "rewrite_tensorize",
                           "verify_gpu_code"}
-local METASCHEDULE_REDUCTION = {thread_extents = targets.cuda.cross_thread_reduction.thread_extents}
+local METASCHEDULE_REDUCTION = {thread_extents = REDUCING_THREADS}
 targets.metaschedule = {
   cuda = targets.changed(targets.cuda, {
     rules = METASCHEDULE, postprocs = METASCHEDULE_GPU, cross_thread_reduction = METASCHEDULE_REDUCTION,

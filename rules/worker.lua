@@ -39,10 +39,12 @@ function worker.postprocs() return parts.postprocs end
 -- Runs the postprocessor of that number: as space.check.
 function worker.postprocess(sch, number) return space.check_by(parts.postprocs[number], sch, parts.context) end
 
--- One walk over the rules (space.walk): {states = {{trace, own, marks}…}, refused, thinned, sites, idle}.
+-- One walk over the rules (space.walk): {states = {{trace, own, marks}…}, refused, thinned, left_out, sites,
+-- idle}.
 function worker.sketches(func, seed, groups)
   local states, report = space.walk(func, parts, seed, groups)
   return {states = space.traces(states), refused = refusals.list(report.refused), thinned = report.thinned,
+          left_out = report.left_out,
           sites = report.sites, idle = space.idle(parts.users, report)}
 end
 

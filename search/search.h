@@ -138,6 +138,7 @@ enum { SEARCH_LEVELS = 3 };
   X(divided_plain, "and as plain_wait")                                                                                \
   X(divided_copy, "cycles that such a copy of a warp keeps a multiprocessor")                                          \
   X(barrier, "cycles that threads wait for each other")                                                                \
+  X(cluster_join, "cycles in which the blocks of a cluster join what each has reduced")                                \
   X(call, "multiply-adds that an elementary function takes")                                                           \
   X(division, "and a division")                                                                                        \
   X(spill, "cycles of a warp's access to what registers do not hold")                                                  \

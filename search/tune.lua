@@ -71,6 +71,7 @@ local function walk(func, box, parts, seed, groups)
   end
   refusals.merge(report.refused, given.refused)
   report.thinned = report.thinned or given.thinned
+  report.left_out = report.left_out or given.left_out
   report.idle = space.idle(parts.users, report)
   table.move(given.idle, 1, #given.idle, #report.idle + 1, report.idle)
   return made, report

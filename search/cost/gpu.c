@@ -384,6 +384,13 @@ static double writing_steps(const struct work *w) {
   return w->steps;
 }
 
+/* Blocks of a cluster reduce together: no others do. */
+static bool joins_blocks(const struct work *w) {
+  for (uint32_t i = 0; i < w->nest->loop_count; i++)
+    if (w->nest->loops[i].reduces && w->nest->loops[i].axis == MODEL_BLOCKS) return true;
+  return false;
+}
+
 static const struct model_nest *copy_of(const struct search_estimator *d, const struct model_access *a) {
   return a->copy ? &d->nests[a->copy - 1] : NULL;
 }
@@ -400,6 +407,7 @@ static void add_accesses(struct work *w) {
     else if (a->written)
       add_results(w, a);
   }
+  if (joins_blocks(w)) w->waits += w->gpu->cluster_join;
 }
 
 /* ---- A kernel ---- */

@@ -472,10 +472,10 @@ static void read_iters(const struct reading *r, struct model_nest *nest, tir_blo
 static void read_axis(const struct tir *ir, tir_stmt loop, struct model_loop *l) {
   const struct tir_stmt_node *n = tir_stmt_at(ir, loop);
   enum tir_axis axis = tir_loop_axis(ir, loop);
-  l->axis = tir_is_block_axis(axis)              ? MODEL_BLOCKS
-            : tir_is_thread_axis(axis)           ? MODEL_THREADS
-            : n->loop_kind == TIR_THREAD_BINDING ? MODEL_VIRTUAL
-                                                 : MODEL_SERIAL;
+  l->axis = tir_is_block_axis(axis) || axis == TIR_CLUSTER_X ? MODEL_BLOCKS
+            : tir_is_thread_axis(axis)                       ? MODEL_THREADS
+            : n->loop_kind == TIR_THREAD_BINDING             ? MODEL_VIRTUAL
+                                                             : MODEL_SERIAL;
   l->kind = n->loop_kind == TIR_PARALLEL     ? MODEL_PARALLEL
             : n->loop_kind == TIR_VECTORIZED ? MODEL_VECTOR
             : n->loop_kind == TIR_UNROLLED   ? MODEL_UNROLLED

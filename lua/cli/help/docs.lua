@@ -428,7 +428,7 @@ measurer:close_task(task: integer) | Gives back the memory of a task's arguments
 measurer:close() | Ends its processes.
 stream:below(bound: integer): integer | The next number, at least 0 and below the bound.
 stream:unit(): number | The next number, at least 0 and below 1.
-sandbox:sketches(func: msched.function, seed: integer, groups?: table): table | What one walk over the rules makes, with all choices or, where there are groups of blocks, block by block: {states, refused, thinned, sites}, as rules/space.lua has them.
+sandbox:sketches(func: msched.function, seed: integer, groups?: table): table | What one walk over the rules makes, with all choices or, where there are groups of blocks, block by block: {states, refused, thinned, left_out, sites}, as rules/space.lua has them.
 sandbox:passes(): table[] | A list of {name, after, file}; their numbers count from 1.
 sandbox:pass(pass: integer, network: table): table | The nodes and constants that the pass of that number left of a network, which is written as lua/net/plain.lua does.
 sandbox:mutators(): table[] | A list of {name, weight}; their numbers count from 1.
