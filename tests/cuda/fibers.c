@@ -48,6 +48,7 @@ struct fiber {
   const void *phase_of; /* the barrier whose phase it waits for */
   uint32_t parity;
   uint32_t number, comes;          /* of the barrier where so many meet */
+  uint32_t arrived, arrived_for;   /* bits of such barriers that count it without its waiting; of so many, the last */
   int registers;                   /* that it set; 0: none */
   struct box *stores[MOST_STORES]; /* that it begins and has not waited for */
   unsigned store_count, store_groups, store_group[MOST_STORES];
@@ -202,7 +203,7 @@ static void start(struct block *b, struct fiber *f, struct fibers_index at) {
   f->copy_count = f->groups = 0;
   f->store_count = f->store_groups = 0;
   f->fenced = f->makes = false;
-  f->registers = 0;
+  f->registers = 0, f->arrived = 0;
 }
 
 /* The memory that the library shares statically. */
@@ -244,9 +245,19 @@ unsigned fibers_thread(void) { return (unsigned)(running - fibers); }
 void fibers_barrier(int line) { wait_at(AT_BARRIER, line); }
 void fibers_cluster_barrier(void) { wait_at(AT_CLUSTER, 0); }
 
-void fibers_named_barrier(uint32_t number, uint32_t threads) {
+static void check_named(uint32_t number, uint32_t threads) {
   if (number >= TIR_NAMED_BARRIERS || !threads || threads % WARP || threads > thread_count)
     fibers_fail("barrier %u of %u threads", number, threads);
+}
+
+void fibers_named_arrive(uint32_t number, uint32_t threads) {
+  check_named(number, threads);
+  if (running->arrived >> number & 1) fibers_fail("a thread arrives at barrier %u, which counts it already", number);
+  running->arrived |= 1u << number, running->arrived_for = threads;
+}
+
+void fibers_named_barrier(uint32_t number, uint32_t threads) {
+  check_named(number, threads);
   running->number = number, running->comes = threads;
   wait_at(AT_NAMED, 0);
 }
@@ -257,6 +268,11 @@ void fibers_set_registers(int count, int more) {
       (more ? count < each : count > each))
     fibers_fail("a thread that has %d registers sets %d", each, count);
   running->registers = count;
+}
+
+static void check_arrivals(const struct fiber *fibers) {
+  for (unsigned i = 0; i < thread_count; i++)
+    if (fibers[i].arrived) fibers_fail("a thread arrived at a barrier with a number where nobody waits");
 }
 
 static void check_registers(const struct fiber *fibers) {
@@ -673,12 +689,20 @@ static bool meet_named(struct block *b) {
       if (fibers[i].comes != fibers[first].comes) fibers_fail("threads come to barrier %u for unlike numbers", number);
       come++;
     }
+    bool waits = come == fibers[first].comes; /* all of them do */
+    for (unsigned i = 0; i < thread_count; i++) {
+      if (!(fibers[i].arrived >> number & 1)) continue;
+      if (fibers[i].arrived_for != fibers[first].comes)
+        fibers_fail("threads come to barrier %u for unlike numbers", number);
+      come++;
+    }
     if (come != fibers[first].comes) continue;
-    b->proxies_see = true;
+    for (unsigned i = 0; i < thread_count; i++) fibers[i].arrived &= ~(1u << number);
+    b->proxies_see |= waits;
     for (unsigned i = first; i < thread_count; i++) {
       if (fibers[i].state != AT_NAMED || fibers[i].number != number) continue;
       fibers[i].state = READY;
-      b->proxies_see &= fibers[i].fenced, fibers[i].fenced = false;
+      if (waits) b->proxies_see &= fibers[i].fenced, fibers[i].fenced = false;
     }
     return true;
   }
@@ -838,7 +862,8 @@ static void run_cluster(struct fibers_index at) {
   }
   run_blocks();
   if (box_count) fibers_fail("a block ends before TMA copies have arrived");
-  for (unsigned b = 0; b < block_count; b++) check_registers(blocks[b].fibers), check_dynamic(&blocks[b]);
+  for (unsigned b = 0; b < block_count; b++) check_registers(blocks[b].fibers), check_arrivals(blocks[b].fibers);
+  for (unsigned b = 0; b < block_count; b++) check_dynamic(&blocks[b]);
 }
 
 int fibers_launch(const struct fibers_launch *launch) {

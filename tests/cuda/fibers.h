@@ -76,6 +76,7 @@ void fibers_cluster_load(const void *at, uint32_t rank, void *to, size_t bytes);
 void fibers_mbarrier_wait(const void *at, uint32_t parity);
 /* Where so many threads, of whole warps, meet; the block's other threads have no part in it. */
 void fibers_named_barrier(uint32_t number, uint32_t threads);
+void fibers_named_arrive(uint32_t number, uint32_t threads); /* is counted there, and goes on */
 /* Of all of a block's threads there are as many registers as they begin with. */
 void fibers_set_registers(int count, int more);
 /* Of a map that cuTensorMapEncodeTiled made; groups of such stores, and what waits until they have read. */

@@ -39,6 +39,9 @@ SHIM_CLUSTER_LOAD(uint64_t, u64)
 [[maybe_unused]] static void ms_named_barrier(uint32_t number, uint32_t threads) {
   fibers_named_barrier(number, threads);
 }
+[[maybe_unused]] static void ms_named_arrive(uint32_t number, uint32_t threads) {
+  fibers_named_arrive(number, threads);
+}
 template <int count> [[maybe_unused]] static void ms_more_registers() { fibers_set_registers(count, 1); }
 template <int count> [[maybe_unused]] static void ms_fewer_registers() { fibers_set_registers(count, 0); }
 

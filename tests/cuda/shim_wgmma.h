@@ -115,6 +115,21 @@ template <class IN, class SUM> static void shim_do_product(const struct shim_pro
   }
 }
 
+/* Sums that no product adds to any more have their values. */
+static inline void shim_give_sums(struct shim_group *g) {
+  int waited = 0;
+  for (int i = 0; i < g->sum_count; i++) {
+    struct shim_sums s = g->sums[i];
+    bool added = false;
+    for (int k = 0; k < g->count; k++) added |= g->products[k].d == s.d;
+    if (added)
+      g->sums[waited++] = s;
+    else
+      memcpy(s.d, s.kept, sizeof *s.kept * (size_t)s.count);
+  }
+  g->sum_count = waited;
+}
+
 static inline void shim_wait_products(int left) {
   struct shim_group *g = shim_own_group();
   int kept = 0;
@@ -127,9 +142,7 @@ static inline void shim_wait_products(int left) {
       p->run(p, shim_sums_of(g, p->d)->kept);
   }
   g->count = kept;
-  for (int i = 0; i < g->sum_count && !kept; i++)
-    memcpy(g->sums[i].d, g->sums[i].kept, sizeof *g->sums[i].kept * (size_t)g->sums[i].count);
-  if (!kept) g->sum_count = 0;
+  shim_give_sums(g);
   g->fenced = false;
   fibers_shuffle(~0u, 0, 0, 32, -11); /* the warp's products are done together */
 }

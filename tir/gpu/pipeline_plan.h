@@ -19,6 +19,10 @@
 #define TIR_PIPELINE_MULTICAST "software_pipeline_multicast"
 /* How many groups of warp-group MMA an iteration leaves in flight: 0 or 1. */
 #define TIR_PIPELINE_IN_FLIGHT "software_pipeline_products_in_flight"
+/* 1: of two warp-group MMAs with work between, the second goes on beside that work of the next iteration. */
+#define TIR_PIPELINE_OVERLAP "software_pipeline_overlap"
+/* 1: two consumer warp groups take turns: one's MMAs begin once the other's have. */
+#define TIR_PIPELINE_ALTERNATE "software_pipeline_alternate"
 
 /* ---- The plan ---- */
 

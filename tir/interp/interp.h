@@ -294,6 +294,8 @@ struct thread {
   uint32_t store_groups;            /* of these, that it has committed so far */
   INTERP_LIST(uint32_t, ended);     /* by barrier: phases that it knows to have ended */
   int64_t registers;                /* that it asked for; 0: those that it started with */
+  uint32_t arrived;                 /* bits of barriers with a number that it came to without waiting */
+  int64_t arrived_for;              /* so many threads, the last time */
   uint32_t time;                    /* grows where it arrives */
   INTERP_LIST(uint32_t,
               known);    /* by thread: up to which of its times all is done before what this one does; may be short */

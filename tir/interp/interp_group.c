@@ -293,6 +293,19 @@ bool interp_do_set_registers(struct tir_extern_call *call, void *data) {
   return true;
 }
 
+/* (number, threads) */
+bool interp_do_named_arrive(struct tir_extern_call *call, void *data) {
+  (void)data;
+  struct thread *t = call->thread;
+  int64_t number = tir_call_count(call) == 2 ? whole(call, 0) : -1;
+  if (!call->machine->in_kernel) return tir_call_fail(call, "a thread arrives outside of a kernel");
+  if (number < 0 || number >= TIR_NAMED_BARRIERS) return tir_call_fail(call, "there is no such barrier");
+  if (t->arrived >> number & 1)
+    return tir_call_fail(call, "a thread arrives at barrier %lld, where it is counted already", (long long)number);
+  t->arrived |= 1u << number, t->arrived_for = whole(call, 1);
+  return true;
+}
+
 bool interp_check_registers(struct machine *m, const struct thread *threads, uint32_t count) {
   int64_t sum = 0, each = tir_registers_each(count);
   for (uint32_t i = 0; i < count; i++) {

@@ -61,7 +61,7 @@ static void start(struct machine *m, struct thread *t, const struct thread *host
   t->coming.count = t->groups = 0;
   t->held.count = t->product_groups = 0;
   t->stored.count = t->store_groups = 0;
-  t->registers = 0;
+  t->registers = 0, t->arrived = 0;
   memcpy(t->at, block, FIRST_THREAD_DIM * sizeof *block);
   t->at[TIR_BLOCK_X] += rank;
   for (int d = FIRST_THREAD_DIM; d < THREAD_DIMS; d++) {
@@ -152,8 +152,8 @@ static bool meet_warps(struct machine *m, struct thread *threads, uint32_t count
   return true;
 }
 
-/* Lets the threads go on that wait at one barrier with a number, in one place, where they are as many as it says. *any:
- * some do. */
+/* Lets the threads go on that wait at one barrier with a number, in one place, where they are, with those who arrived
+ * there, as many as it says. Who arrives orders nothing. *any: some do. */
 static bool meet_named(struct machine *m, struct thread *threads, uint32_t count, bool *any) {
   for (int64_t number = 0; number < TIR_NAMED_BARRIERS && !*any; number++) {
     const struct thread *first = NULL;
@@ -168,10 +168,19 @@ static bool meet_named(struct machine *m, struct thread *threads, uint32_t count
                            (long long)said, first->index);
       come++;
     }
+    for (uint32_t i = 0; i < count && come; i++) {
+      if (!(threads[i].arrived >> number & 1)) continue;
+      if (threads[i].arrived_for != expected)
+        return interp_fail(m, first, MS_RUN_BARRIER, "thread %u waits here, for %lld; thread %u arrived for %lld",
+                           first->index, (long long)expected, i, (long long)threads[i].arrived_for);
+      come++;
+    }
     if (!come || come != expected) continue;
     interp_order_meet(m, threads, count, number);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
+      threads[i].arrived &= ~(1u << number);
       if (interp_is_at_named(m, &threads[i], number)) threads[i].pc++, threads[i].status = THREAD_RUNNING;
+    }
     *any = true;
   }
   return true;
@@ -214,6 +223,10 @@ static bool are_together(const struct thread *threads, uint32_t count) {
 static bool meet(struct machine *m, struct thread *threads, uint32_t count, bool *any) {
   bool over = true;
   for (uint32_t i = 0; i < count; i++) over = over && threads[i].status == THREAD_DONE;
+  for (uint32_t i = 0; i < count && over; i++)
+    if (threads[i].arrived)
+      return interp_fail(m, &threads[i], MS_RUN_BARRIER, "thread %u arrived at a barrier where nobody waits",
+                         threads[i].index);
   if (over) m->over |= 1u << threads[0].block;
   if (over) return true;
   for (uint32_t i = 0; i < count; i++)

@@ -54,6 +54,8 @@ bool lower_warps(struct lowering *low);         /* warps.c */
 bool lower_swizzle(struct lowering *low);       /* swizzle.c */
 bool lower_groups(struct lowering *low);        /* groups.c */
 bool lower_proxies(struct lowering *low);       /* groups.c */
+bool lower_overlap(struct lowering *low);       /* overlap.c */
+bool lower_alternate(struct lowering *low);     /* overlap.c */
 bool lower_shared_memory(struct lowering *low); /* shared_memory.c */
 bool lower_barriers(struct lowering *low);      /* barriers.c */
 bool lower_gpu_vectorize(struct lowering *low); /* gpu_vectorize.c */

@@ -142,6 +142,19 @@ static void write_rounded(struct emit_c *e, tir_expr value, tir_type type) {
   write_short_exp(e, tir_operands(e->ir, inner->operands)[0]);
 }
 
+/* Whether the value is an element of a fragment of that type, too, which is copied as it is; writes it. */
+static bool write_copied(struct emit_c *e, tir_expr value, tir_type type) {
+  bool get = tir_is_device_call(e->ir, value, TIR_WGMMA_GET), is_short;
+  const struct tir_expr_node *n = tir_at(e->ir, value);
+  tir_type own;
+  if (!get || n->type != type || !find_elements(e, tir_operands(e->ir, n->operands)[0], &is_short, &own) || !is_short)
+    return false;
+  fputs(emit_c_half_of_pair(e, false), e->out);
+  write_elements(e, tir_operands(e->ir, n->operands)[0], tir_operands(e->ir, n->operands)[2], ", ");
+  fputc(')', e->out);
+  return true;
+}
+
 void emit_c_hold(struct emit_c *e, tir_expr data, tir_expr element, tir_expr value) {
   bool is_short;
   tir_type type;
@@ -150,10 +163,12 @@ void emit_c_hold(struct emit_c *e, tir_expr data, tir_expr element, tir_expr val
   if (is_short) emit_c_short_helper(e, "to", type, 1, convert);
   fputs(is_short ? emit_c_half_of_pair(e, true) : "(", e->out);
   write_elements(e, data, element, is_short ? ", " : "[");
-  if (is_short)
-    fprintf(e->out, ", %s(", convert);
-  else
-    fputs("] = ", e->out);
+  fputs(is_short ? ", " : "] = ", e->out);
+  if (is_short && write_copied(e, value, type)) {
+    fputc(')', e->out);
+    return;
+  }
+  if (is_short) fprintf(e->out, "%s(", convert);
   if (is_short)
     write_rounded(e, value, type);
   else

@@ -108,18 +108,26 @@ void emit_cuda_mbarrier_wait(struct emit_c *e, tir_expr call) {
 }
 
 /* (number, threads) */
-void emit_cuda_named_barrier(struct emit_c *e, tir_expr call) {
+static void write_named(struct emit_c *e, tir_expr call, enum tir_device_call which, const char *name) {
   const tir_expr *args = emit_cuda_operands(e, call);
-  if (emit_c_needs(e, "ms_named_barrier"))
+  if (emit_c_needs(e, name))
     fprintf(e->helpers,
-            "MS_PTX(void, ms_named_barrier, (uint32_t number, uint32_t threads)) {\n"
+            "MS_PTX(void, %s, (uint32_t number, uint32_t threads)) {\n"
             "  asm volatile(\"%s %%0, %%1;\" : : \"r\"(number), \"r\"(threads) : \"memory\");\n}\n",
-            emit_cuda_spelling(TIR_NAMED_BARRIER));
-  fputs("ms_named_barrier(", e->out);
+            name, emit_cuda_spelling(which));
+  fprintf(e->out, "%s(", name);
   emit_c_index(e, args[0]);
   fputs(", ", e->out);
   emit_c_index(e, args[1]);
   fputc(')', e->out);
+}
+
+void emit_cuda_named_barrier(struct emit_c *e, tir_expr call) {
+  write_named(e, call, TIR_NAMED_BARRIER, "ms_named_barrier");
+}
+
+void emit_cuda_named_arrive(struct emit_c *e, tir_expr call) {
+  write_named(e, call, TIR_NAMED_ARRIVE, "ms_named_arrive");
 }
 
 /* The assembler knows that one lane alone goes on: copies and arrivals there are no loops over lanes. */

@@ -26,11 +26,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is asked of a pipeline; the last one outlives it (flight.c). */
-static const char *const asked[] = {TIR_PIPELINE_STAGE,     TIR_PIPELINE_ORDER,    TIR_PIPELINE_ASYNC,
-                                    TIR_PIPELINE_BULK,      TIR_PIPELINE_PRODUCER, TIR_PIPELINE_BLOCKS,
-                                    TIR_PIPELINE_MULTICAST, TIR_PIPELINE_IN_FLIGHT};
-enum { ASKED = sizeof asked / sizeof *asked };
+/* What is asked of a pipeline; the last ones outlive it (flight.c, overlap.c). */
+static const char *const asked[] = {
+    TIR_PIPELINE_STAGE,  TIR_PIPELINE_ORDER,     TIR_PIPELINE_ASYNC,     TIR_PIPELINE_BULK,    TIR_PIPELINE_PRODUCER,
+    TIR_PIPELINE_BLOCKS, TIR_PIPELINE_MULTICAST, TIR_PIPELINE_IN_FLIGHT, TIR_PIPELINE_OVERLAP, TIR_PIPELINE_ALTERNATE};
+enum { ASKED = sizeof asked / sizeof *asked, OUTLIVE = 3 };
 
 /* ---- Statements ---- */
 
@@ -299,7 +299,7 @@ static tir_stmt main_loop(struct pipeline *p) {
   for (uint32_t i = n.annotations.first; i < n.annotations.first + n.annotations.count; i++) {
     struct tir_annotation a = ir->annotations.at[i];
     bool keep = true;
-    for (int k = 0; k < ASKED - 1; k++) keep &= strcmp(tir_text(ir, a.key), asked[k]) != 0;
+    for (int k = 0; k < ASKED - OUTLIVE; k++) keep &= strcmp(tir_text(ir, a.key), asked[k]) != 0;
     if (keep) tir_annotate_symbol(ir, loop, a.key, a.value);
   }
   tir_expr step = tir_sub(ir, tir_var_expr(ir, var), tir_sub(ir, p->min, tir_int(ir, v.type, p->plan.depth - early)));
