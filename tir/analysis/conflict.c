@@ -167,8 +167,10 @@ bool tir_check_declared_below(struct tir *ir, tir_buffer buffer, tir_stmt top, m
   return !first || tir_refuse_undeclared(ir, first, buffer, err);
 }
 
-/* The buffer is allocated between the two blocks. */
+/* The buffer is allocated between the two blocks, or by a statement in the outer one. */
 static bool is_inside(const struct tir *ir, tir_block b, tir_block block, tir_buffer buffer) {
+  tir_stmt where = tir_buffer_at(ir, buffer)->where;
+  if (where && tir_is(ir, where, TIR_ALLOC) && tir_is_below(ir, where, block)) return true;
   for (b = tir_parent_block(ir, b);; b = tir_parent_block(ir, b)) {
     if (tir_allocates(ir, b, buffer)) return true;
     if (b == block) return false;
