@@ -300,6 +300,27 @@ static bool find_groups(const struct lowering *low, tir_stmt store, struct copy 
          is_part(ir, last[2], true, a, INTERLEAVED) && is_part(ir, last[3], true, b, size);
 }
 
+/* The instruction around a square of groups, of which one loop goes over the rows that are written, the other one over
+ * those that are read. */
+static void name_groups(struct tir *ir, struct copy c, tir_stmt written, tir_stmt read, tir_stmt group, tir_stmt top) {
+  tir_var p = var_of(ir, group), n = var_of(ir, read), k = var_of(ir, written);
+  tir_expr load = tir_as(ir, c.store, TIR_STORE)->store.value;
+  tir_buffer to = tir_as(ir, c.store, TIR_STORE)->store.buffer;
+  tir_expr element = tir_load(ir, to, tir_operands(ir, tir_as(ir, c.store, TIR_STORE)->store.indices),
+                              tir_buffer_at(ir, to)->rank, TIR_NONE);
+  tir_expr ends[2] = {element, load}, args[6];
+  for (int i = 0; i < 2; i++) {
+    tir_subst_var(ir, p, tir_int(ir, ir->vars.at[p].type, 0));
+    tir_expr first = tir_subst(ir, ends[i]);
+    tir_subst_clear(ir);
+    args[3 * i] = address(ir, first, n, 0, k, 0);
+    args[3 * i + 1] = address(ir, first, n, i, k, !i); /* the next row */
+    args[3 * i + 2] = address(ir, first, n, !i, k, i);
+  }
+  tir_expr call = tir_call(ir, TIR_T_I32, tir_symbol_of(ir, tir_instruction_name(c.by)), args, 6);
+  lower_wrap_in_attr(ir, top, TIR_INSTRUCTION, call);
+}
+
 static void take_groups(struct tir *ir, struct copy c) {
   tir_type type = tir_type_of(ir, tir_as(ir, c.store, TIR_STORE)->store.value);
   int64_t size = 32 / tir_type_bits(type);
@@ -313,24 +334,49 @@ static void take_groups(struct tir *ir, struct copy c) {
   tir_detach(ir, own);
   tir_wrap(ir, part, own);
   tir_stmt_at(ir, c.outer)->loop_kind = tir_stmt_at(ir, c.inner)->loop_kind = TIR_SERIAL;
-  tir_stmt group = tir_only_child(ir, part);
-  tir_var p = var_of(ir, group), n = var_of(ir, own), k = var_of(ir, part);
-  tir_stmt store = c.store;
-  tir_expr load = tir_as(ir, store, TIR_STORE)->store.value;
-  tir_buffer to = tir_as(ir, store, TIR_STORE)->store.buffer;
-  tir_expr element = tir_load(ir, to, tir_operands(ir, tir_as(ir, store, TIR_STORE)->store.indices),
-                              tir_buffer_at(ir, to)->rank, TIR_NONE);
-  tir_expr ends[2] = {element, load}, args[6];
-  for (int i = 0; i < 2; i++) {
-    tir_subst_var(ir, p, tir_int(ir, ir->vars.at[p].type, 0));
-    tir_expr first = tir_subst(ir, ends[i]);
-    tir_subst_clear(ir);
-    args[3 * i] = address(ir, first, n, 0, k, 0);
-    args[3 * i + 1] = address(ir, first, n, i, k, !i); /* the next row */
-    args[3 * i + 2] = address(ir, first, n, !i, k, i);
+  name_groups(ir, c, part, own, tir_only_child(ir, part), own);
+}
+
+/* Whether indices move so along a loop: by `last` in the last dimension, by `before` in the one before it, and nowhere
+ * else. */
+static bool moves_by(struct tir *ir, const tir_expr *indices, uint32_t rank, tir_var v, int64_t last, int64_t before) {
+  for (uint32_t d = 0; d < rank; d++) {
+    int64_t step, want = d + 1 == rank ? last : d + 2 == rank ? before : 0;
+    if (!find_own_step(ir, indices[d], v, &step) || step != want) return false;
   }
-  tir_expr call = tir_call(ir, TIR_T_I32, tir_symbol_of(ir, tir_instruction_name(c.by)), args, 6);
-  lower_wrap_in_attr(ir, own, TIR_INSTRUCTION, call);
+  return true;
+}
+
+static bool is_square_loop(const struct tir *ir, tir_stmt loop, int64_t extent) {
+  return is_plain(ir, loop) && tir_loop_extent(ir, loop) == extent &&
+         tir_is_const(ir, tir_as(ir, loop, TIR_LOOP)->loop.min, 0);
+}
+
+/* Whether the store, in the innermost of three loops, transposes a square of groups along that; `out` holds the other
+ * two. */
+static bool find_group_square(const struct lowering *low, tir_stmt store, struct copy *out) {
+  struct tir *ir = low->ir;
+  struct element e;
+  if (!read_element(low, store, &e) || (e.bits != 8 && e.bits != 16)) return false;
+  int64_t size = 32 / e.bits, step;
+  tir_stmt rows = tir_stmt_at(ir, e.outer)->parent;
+  tir_buffer from = tir_at(ir, tir_as(ir, store, TIR_STORE)->store.value)->ref;
+  *out = (struct copy){rows, e.outer, store, TIR_TRANSPOSE_16X32};
+  if (!(low->options && low->options->instructions >> out->by & 1) || !rows || tir_only_child(ir, rows) != e.outer)
+    return false;
+  if (!is_square_loop(ir, rows, INTERLEAVED) || !is_square_loop(ir, e.outer, INTERLEAVED) ||
+      !is_square_loop(ir, e.inner, size) || is_in_vector(ir, rows))
+    return false;
+  if (tir_buffer_at(ir, e.to)->strides.count || tir_buffer_at(ir, from)->strides.count ||
+      !tir_is_const(ir, ir->operands.at[tir_buffer_at(ir, from)->shape + e.count - 1], size))
+    return false;
+  tir_var a = var_of(ir, rows), b = var_of(ir, e.outer), p = var_of(ir, e.inner);
+  for (uint32_t d = 0; d < e.count; d++) /* what is read moves along b in other dimensions alone */
+    if (!find_own_step(ir, e.read[d], b, &step) || (d + 2 >= e.count && step)) return false;
+  for (uint32_t d = 0; d < e.rank; d++) /* and what is written along a */
+    if (!find_own_step(ir, e.written[d], a, &step) || (d + 1 == e.rank && step)) return false;
+  return moves_by(ir, e.written, e.rank, p, 1, 0) && moves_by(ir, e.written, e.rank, b, size, 0) &&
+         moves_by(ir, e.read, e.count, p, 1, 0) && moves_by(ir, e.read, e.count, a, 0, 1);
 }
 
 static void take_pieces(struct tir *ir, struct copy c) {
@@ -357,6 +403,10 @@ bool lower_transpose(struct lowering *low) {
     if (!tir_is(ir, s, TIR_STORE)) continue;
     if (find_groups(low, s, &c)) {
       take_groups(ir, c);
+      continue;
+    }
+    if (find_group_square(low, s, &c)) {
+      name_groups(ir, c, c.outer, c.inner, tir_only_child(ir, c.inner), c.outer);
       continue;
     }
     sink_remainder(low, s);
