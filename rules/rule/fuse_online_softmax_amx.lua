@@ -7,13 +7,17 @@
 -- depth once a tile of rows. The exponentials are rounded to bfloat16 (the instruction that has them so is marked
 -- unsafe), and packed in pairs of columns. They are the right operand of the second product, whose left operand is the
 -- values, transposed tile by tile ahead of it: first in pairs of columns, then pair by pair.
--- Source: Dao et al., "FlashAttention", 2022; Intel, "Optimization Reference Manual", chapter "Intel AMX".
+--
+-- Rows, columns and widths that tiles do not divide grow: queries and values are padded by zeros tile by tile before
+-- they are packed, keys in a copy ahead; columns that are none have no weight, and what is more of rows and widths is
+-- not written. Source: Dao et al., "FlashAttention", 2022; Intel, "Optimization Reference Manual", chapter "Intel AMX".
 local common, nest = msched.load "rules.common", msched.load "rules.register_loops"
 local chain = msched.load "rules.softmax_chain"
 
 local SIDE, PAIR = 16, chain.PAIR
 local DEPTH = SIDE * PAIR -- of a product of two tiles
 local PRODUCT, ZERO = "amx_16x16x32_bf16_columns_first", "amx_zero_f32"
+local SHAPES = {{2, 2}, {1, 4}, {4, 1}, {3, 1}, {1, 3}, {2, 1}, {1, 2}, {1, 1}}
 local BFLOATS, HELD = 2, 4 -- in what the target says of its tiles; accumulators that registers must hold
 
 -- The dimensions of a read that two loops run over, and how many it has.
@@ -23,15 +27,20 @@ local function dimensions(sch, block, index, one, other)
          nest.dimension_of(shape, sch:read_stride(block, index, other)), #shape
 end
 
--- A copy of a right operand for one block, tile by tile, pairs of its depth side by side.
-local function pack(sch, block, index, column, depth, rank)
-  local copy, names = sch:cache_read(block, index, "global", {block}), {}
+-- The layout of a right operand: tile by tile, pairs of its depth side by side.
+local function packed_map(column, depth, rank)
+  local names = {}
   for d = 1, rank do names[d] = "i" .. d end
   local c, k = names[column], names[depth]
   local order = chain.names_and(nest.others(names, column, depth), c .. " // " .. SIDE, k .. " // " .. PAIR,
                                 c .. " % " .. SIDE, k .. " % " .. PAIR)
-  sch:transform_layout(copy, string.format("lambda %s: (%s)", table.concat(names, ", "), table.concat(order, ", ")), 0,
-                       1)
+  return string.format("lambda %s: (%s)", table.concat(names, ", "), table.concat(order, ", "))
+end
+
+-- A copy of a right operand for one block, laid out so.
+local function pack(sch, block, index, column, depth, rank)
+  local copy = sch:cache_read(block, index, "global", {block})
+  sch:transform_layout(copy, packed_map(column, depth, rank), 0, 1)
   return copy
 end
 
@@ -49,18 +58,19 @@ local function transpose_values(sch, product, index, value, along)
   return paired, turned
 end
 
--- Tiles of columns in parallel, each through its pairs.
-local function schedule_values(sch, paired, turned)
+-- Tiles of columns in parallel, each through its pairs, and a padded copy where there is one.
+local function schedule_values(sch, paired, turned, padded)
   local loops = {sch:get_loops(turned)}
   local tile = sch:split(loops[#loops - 2], {msched.rest, SIDE})
   local outer = table.move(loops, 1, #loops - 3, 1, {})
   outer[#outer + 1] = tile
   sch:compute_at(paired, tile, {preserve_unit_loops = true})
+  if padded then sch:compute_at(padded, tile, {preserve_unit_loops = true}) end
   loops = {sch:get_loops(turned)}
   local own, row = sch:split(loops[#loops - 1], {msched.rest, SIDE})
   sch:reorder(own, row, loops[#loops - 2], loops[#loops])
   sch:parallel(#outer > 1 and sch:fuse(outer) or outer[1])
-  for _, b in ipairs {paired, turned} do sch:annotate(b, "schedule_rule", "None") end
+  for _, b in ipairs {paired, turned, padded} do sch:annotate(b, "schedule_rule", "None") end
 end
 
 -- The block of a product in tiles: its loops of rows of the result, of columns, which the block iterates over first,
@@ -84,12 +94,15 @@ local function multiply(sch, block, rows, columns, reduce, by)
   sch:annotate(tile, "meta_schedule.auto_tensorize", PRODUCT)
 end
 
--- Tiles of accumulators along a loop.
-local function two_or_one(tiles) return tiles % 2 == 0 and 2 or 1 end
+-- Tiles of accumulators, of rows and of columns, of which there are so many: four hide what an addition to one takes.
+local function accumulators(rows, columns)
+  for _, by in ipairs(SHAPES) do if rows % by[1] == 0 and columns % by[2] == 0 then return by end end
+end
 
--- The chain that ends in the product, its softmax inlined; nil: its products are none of whole tiles.
-local function find_chain(sch, product)
-  local c = chain.find_products(sch, product)
+-- The chain that ends in the product, its softmax inlined; nil: its products are none of bfloat16. rows, columns: how
+-- many there are; depth_grows, value_grows: tiles do not divide these. innermost: as of matrix_loops.
+local function find_chain(sch, product, innermost)
+  local c = chain.find_products(sch, product, innermost)
   if not c then return nil end
   local scores, row, column, depth = c.scores, c.row, c.column, c.depth
   local to, value, along = c.to, c.value, c.along
@@ -99,15 +112,93 @@ local function find_chain(sch, product)
   for _, read in ipairs {{scores, queries}, {scores, keys}, {product, values}} do
     if sch:reads(read[1])[read[2] + 1].type ~= "bfloat16" then return nil end
   end
-  if sch:read_stride(scores, keys, depth) ~= 1 or sch:extent(depth) % DEPTH ~= 0
-      or sch:extent(value) % SIDE ~= 0 then
-    return nil
-  end
-  local q, k, rank = dimensions(sch, scores, queries, row, depth)
+  if sch:read_stride(scores, keys, depth) ~= 1 then return nil end
+  local q, k = dimensions(sch, scores, queries, row, depth)
   if not q or not k or q == k or not dimensions(sch, product, values, along, value) then return nil end
-  return {maximum = c.maximum, sum = c.sum, scores = scores, queries = queries, values = values, value = value,
-          along = along, row = q, depth = k, rank = rank}
+  return {maximum = c.maximum, sum = c.sum, scores = scores, queries = queries, keys = keys, values = values,
+          rows = sch:extent(row), columns = sch:extent(column),
+          depth_grows = sch:extent(depth) % DEPTH ~= 0, value_grows = sch:extent(value) % SIDE ~= 0}
 end
+
+-- ---- What tiles do not divide --------------------------------------------------------------------------------------
+
+-- The number of the block's iteration that reduces, or of the one that its result is contiguous along.
+local function iteration_of(sch, block, reduces)
+  for i, l in ipairs {sch:get_loops(block)} do
+    local kind = sch:loop_iter_kind(l)
+    if reduces and kind == "reduce" or not reduces and kind == "spatial" and sch:write_stride(block, 0, l) == 1
+        and sch:extent(l) > 1 then
+      return i
+    end
+  end
+end
+
+-- Has an iteration grow to a whole number of `multiple`: what is read along it is padded by zeros. What is read at no
+-- iterations alone, as by heads that share keys, is copied first. false: it does not grow.
+local function grow(sch, block, number, multiple, reads)
+  local multiples = {}
+  for i = 1, #sch:iter_extents(block) do multiples[i] = i == number and multiple or 1 end
+  if sch:try("pad_einsum", block, multiples) then return true end
+  for _, index in ipairs(reads) do if not sch:try("reindex", block, index, 0) then return false end end
+  return (sch:try("pad_einsum", block, multiples))
+end
+
+-- The depth of the scores, and the width of the values, as tiles need them; false: they do not grow.
+local function grow_widths(sch, product, c)
+  if c.depth_grows and not grow(sch, c.scores, iteration_of(sch, c.scores, true), DEPTH, {c.queries, c.keys}) then
+    return false
+  end
+  if not c.value_grows then return true end
+  if not grow(sch, product, iteration_of(sch, product, false), SIDE, {c.values}) then return false end
+  local cut = sch:get_consumers(product)
+  if sch:can_inline(cut) then sch:compute_inline(cut) end
+  return true
+end
+
+-- The copy that a block reads at this number, padded at once in all that grows.
+local function take_copy(sch, block, index, outer)
+  local copy = chain.maker_of(sch, block, index, outer)
+  while #sch:producers(copy) > 0 do
+    local before = sch:get_producers(copy)
+    if not sch:is_spatial(before) or not sch:can_inline(before) then break end
+    sch:compute_inline(before)
+  end
+  return copy
+end
+
+-- A copy of the padded copy of a right operand, laid out as `pack` does.
+local function pack_copy(sch, block, index, padded, one, depth)
+  local column, k, rank = dimensions(sch, block, index, one, depth)
+  local copy = sch:cache_write(padded, 0, "global")
+  sch:transform_layout(copy, packed_map(column, k, rank), 0, 1)
+  return copy
+end
+
+-- Copies of the padded copy of the values as `transpose_values` has them: in pairs of columns, and transposed.
+local function transpose_copy(sch, block, index, padded, value, along)
+  local j, d, rank = dimensions(sch, block, index, along, value)
+  local paired = sch:cache_write(padded, 0, "global")
+  local turned, names = sch:cache_write(paired, 0, "global"), {}
+  for n = 1, rank do names[n] = "i" .. n end
+  local list = table.concat(names, ", ")
+  local function map(order) return string.format("lambda %s: (%s)", list, table.concat(order, ", ")) end
+  sch:transform_layout(turned, map(chain.names_and(nest.others(names, j, d), names[d] .. " // " .. SIDE,
+    names[j] .. " // " .. DEPTH, names[d] .. " % " .. SIDE, names[j] .. " % " .. DEPTH)), 0, 1)
+  sch:transform_layout(paired, map(chain.in_pairs(names, j, d)), 0, 1)
+  sch:transform_block_layout(turned, map(chain.in_pairs(names, j, d)))
+  return paired, turned
+end
+
+-- Padded keys, so many columns of all heads in parallel.
+local function schedule_keys(sch, copy, columns)
+  local loops = {sch:get_loops(copy)}
+  local outer = table.move(loops, 1, #loops - 2, 1, {})
+  outer[#outer + 1] = sch:split(loops[#loops - 1], {msched.rest, columns})
+  sch:parallel(#outer > 1 and sch:fuse(outer) or outer[1])
+  sch:annotate(copy, "schedule_rule", "None")
+end
+
+-- ---- Together ------------------------------------------------------------------------------------------------------
 
 -- Puts the parts of the fused block in order; false: they are not as they are expected.
 local function schedule_parts(sch, name, parts, lanes)
@@ -124,14 +215,14 @@ local function schedule_parts(sch, name, parts, lanes)
   for i = 1, #parts - 7 do
     if sch:has_init(parts[i]) then
       local row, column, depth = sch:get_loops(parts[i])
-      multiply(sch, parts[i], column, row, depth,
-               {two_or_one(sch:extent(column) // SIDE), two_or_one(sch:extent(row) // SIDE)})
+      local by = accumulators(sch:extent(column) // SIDE, sch:extent(row) // SIDE)
+      multiply(sch, parts[i], column, row, depth, by)
     else
       chain.vectorize_rows(sch, parts[i], lanes)
     end
   end
   local i, d, j = sch:get_loops(product)
-  multiply(sch, product, d, i, j, {two_or_one(sch:extent(d) // SIDE), two_or_one(sch:extent(i) // SIDE)})
+  multiply(sch, product, d, i, j, accumulators(sch:extent(d) // SIDE, sch:extent(i) // SIDE))
   for _, b in ipairs {carry, weights, sum_carry, product_carry, sch:get_sblock(name .. "_start")} do
     chain.vectorize_rows(sch, b, lanes)
   end
@@ -140,30 +231,90 @@ local function schedule_parts(sch, name, parts, lanes)
   return true
 end
 
--- A schedule with so many vectors of rows, and columns a tile; nil: it is not to be had.
-local function fused(sch, product, vectors, columns)
+-- Copies of what does not grow, before the block is fused.
+local function copies_before(sch, product, c, innermost)
+  local copies = {}
+  if not c.rows_grow and not c.depth_grows then
+    local row, _, depth = chain.matrix_loops(sch, c.scores, innermost)
+    copies.queries = pack(sch, c.scores, c.queries, dimensions(sch, c.scores, c.queries, row, depth))
+  end
+  if not c.columns_grow and not c.value_grows then
+    local _, value, along = chain.matrix_loops(sch, product, innermost)
+    copies.paired, copies.turned = transpose_values(sch, product, c.values, value, along)
+  end
+  return copies
+end
+
+-- And of the padded copies of what grows, once it is; false: the products' loops are not as they are expected.
+local function copies_behind(sch, scores, product, outer, c, copies)
+  local row, column, depth = chain.matrix_loops(sch, scores)
+  local to, value, along = chain.matrix_loops(sch, product)
+  if not row or not to then return false end
+  if c.columns_grow or c.depth_grows then
+    copies.keys = take_copy(sch, scores, chain.read_along(sch, scores, column, row), outer)
+  end
+  if not copies.queries then
+    local read = chain.read_along(sch, scores, row, column)
+    copies.padded_queries = take_copy(sch, scores, read, outer)
+    copies.queries = pack_copy(sch, scores, read, copies.padded_queries, row, depth)
+  end
+  if not copies.turned then
+    local read = chain.read_along(sch, product, value, to)
+    copies.padded_values = take_copy(sch, product, read, outer)
+    copies.paired, copies.turned = transpose_copy(sch, product, read, copies.padded_values, value, along)
+  end
+  return true
+end
+
+-- A schedule with so many vectors of rows, and columns a tile; nil: it is not to be had. innermost: as of find_chain.
+local function fused(sch, product, vectors, columns, innermost)
   local s = sch:copy()
   local b = s:handle(product)
-  local name, c = s:block_name(b), find_chain(s, b)
-  if not c then return nil end
-  local queries = pack(s, c.scores, c.queries, c.row, c.depth, c.rank)
-  local paired, turned = transpose_values(s, b, c.values, c.value, c.along)
-  local done, outer =
-    s:try("fuse_online_softmax", s:get_sblock(c.maximum), s:get_sblock(c.sum), b, vectors * SIDE, columns, true)
+  local name, c = s:block_name(b), find_chain(s, b, innermost)
+  local scores = s:block_name(c.scores)
+  c.rows_grow, c.columns_grow = c.rows % (vectors * SIDE) ~= 0, c.columns % columns ~= 0
+  if not grow_widths(s, b, c) then return nil end
+  local copies = copies_before(s, b, c, innermost)
+  local done, outer = s:try("fuse_online_softmax", s:get_sblock(c.maximum), s:get_sblock(c.sum), b, vectors * SIDE,
+                            columns, true, (c.rows_grow or c.columns_grow) and vectors * SIDE or nil)
   if not done or not s:has_block(name .. "_normalize") then return nil end
   local parts, loops = {s:get_child_blocks(outer)}, {s:get_loops(outer)}
+  if not copies_behind(s, s:get_sblock(scores), s:get_sblock(name), outer, c, copies) then return nil end
   local around = loops[#loops - 1]
-  if not s:can_compute_at(queries, around) then return nil end
-  s:compute_at(queries, around, {preserve_unit_loops = true})
+  if not s:can_compute_at(copies.queries, around) then return nil end
+  for _, copy in ipairs {copies.queries, copies.padded_queries} do
+    s:compute_at(copy, around, {preserve_unit_loops = true})
+  end
   table.remove(loops)
   local sums = s:reads(s:get_sblock(name .. "_normalize"))
   local rows = #loops > 1 and s:fuse(loops) or loops[1]
   s:parallel(rows)
   if not schedule_parts(s, name, parts, SIDE) then return nil end
   if not chain.schedule_normalizer(s, name, sums[1].buffer, rows, SIDE) then return nil end
-  schedule_values(s, paired, turned)
-  for _, block in ipairs {outer, queries} do s:annotate(block, "schedule_rule", "None") end
+  schedule_values(s, copies.paired, copies.turned, copies.padded_values)
+  if copies.keys then schedule_keys(s, copies.keys, columns) end
+  for _, copy in ipairs {outer, copies.queries, copies.padded_queries} do s:annotate(copy, "schedule_rule", "None") end
   return s
+end
+
+local function up_to(extent, multiple) return (extent + multiple - 1) // multiple * multiple end
+
+-- Tiles {vectors of rows, columns} that make little more of rows and columns than the best of them, those of the most
+-- rows first, and of these what nothing grows for.
+local function tiles_of(rows, columns, p)
+  local list, least = {}, math.huge
+  for _, vectors in ipairs(p.vectors) do
+    for whole = 1, 0, -1 do
+      for _, tile in ipairs(p.columns) do
+        local made = up_to(rows, vectors * SIDE) * up_to(columns, tile)
+        least = math.min(least, made)
+        if (made == rows * columns) == (whole == 1) then list[#list + 1] = {vectors, tile, made} end
+      end
+    end
+  end
+  local few = {}
+  for _, tile in ipairs(list) do if tile[3] <= (1 + p.growth) * least then few[#few + 1] = tile end end
+  return few
 end
 
 return msched.rule {
@@ -176,13 +327,12 @@ return msched.rule {
         or not common.is_nest(sch, block) or not chain.ends_in(sch, block) then
       return results
     end
-    local rows, columns = chain.extents(sch, block)
-    for _, vectors in ipairs(p.vectors) do
-      for _, tile in ipairs(p.columns) do
-        if columns and rows % (vectors * SIDE) == 0 and columns % tile == 0 and #results < p.sketches + 1 then
-          results[#results + 1] = fused(sch, block, vectors, tile)
-        end
-      end
+    local probe, innermost = sch:copy(), false
+    local c = find_chain(probe, probe:handle(block), false)
+    if not c or c.rows == 1 then c, innermost = find_chain(probe, probe:handle(block), true), true end
+    for _, tile in ipairs(c and tiles_of(c.rows, c.columns, p) or {}) do
+      if #results > p.sketches then break end
+      results[#results + 1] = fused(sch, block, tile[1], tile[2], innermost)
     end
     return results
   end,

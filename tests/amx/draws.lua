@@ -47,9 +47,21 @@ local function with_followers()
   return te.func("followed", params, {weights = math.random(2) == 1 and {"W"} or nil})
 end
 
+-- Of lengths and widths that tiles divide, or not; with a mask, or none; heads may share keys.
 local function attention()
-  return ms.ops.func("attention", {1, pick {1, 3}, pick {16, 32, 48, 64}, pick {32, 64, 96}, pick {32, 64, 96, 128},
-                                   dtype = "bfloat16", causal = pick {true, false}})
+  local heads, rows, columns = pick {1, 3, 4}, pick {1, 16, 20, 32, 48, 63, 64}, pick {20, 32, 64, 77, 96}
+  local depth, width = pick {32, 40, 64, 72, 128}, pick {20, 32, 64, 80}
+  local own, how, o = heads == 4 and 2 or heads, math.random(4), {}
+  local function input(name, shape, type) return te.placeholder(shape, type or "bfloat16", name) end
+  local Q, K, V = input("Q", {2, heads, rows, depth}), input("K", {2, own, columns, depth}),
+    input("V", {2, own, columns, width})
+  local params = {Q, K, V}
+  if how == 1 then o.causal = true end
+  if how == 2 then o.mask = input("mask", pick {{rows, columns}, {2, 1, 1, columns}}, pick {"float32", "bfloat16"}) end
+  if how == 3 then o.lengths = input("lengths", {2}, "int32") end
+  params[4] = o.mask or o.lengths or nil
+  params[#params + 1] = ms.ops.attention(Q, K, V, o)
+  return te.func("attention", params)
 end
 
 local function few_bits()

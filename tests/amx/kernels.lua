@@ -17,6 +17,14 @@ local function grouped_queries()
   return te.func("grouped_queries", {Q, K, V, ops.attention(Q, K, V)})
 end
 
+-- Lengths and widths that tiles do not divide, of heads that share keys, with a mask of the keys.
+local function odd_lengths()
+  local function input(name, shape) return te.placeholder(shape, "bfloat16", name) end
+  local Q, K, V = input("Q", {2, 4, 21, 40}), input("K", {2, 2, 50, 40}), input("V", {2, 2, 50, 24})
+  local lengths = te.placeholder({2}, "int32", "lengths")
+  return te.func("odd_lengths", {Q, K, V, lengths, ops.attention(Q, K, V, {lengths = lengths})})
+end
+
 -- Two products, of tiles of 14 rows and of 16, whose result is one loop over lines: both in one function.
 local function two_shapes()
   local X, W, V = te.placeholder({1, 4, 14, 64}, "int8", "X"), te.placeholder({1, 1, 64, 32}, "int8", "W"),
@@ -57,6 +65,8 @@ local KERNELS = {
   {"tdpbf16ps", epilogue(19, 33, 70)},
   {"tdpbf16ps", named("attention", {1, 2, 32, 64, 32, dtype = "bfloat16", causal = true}), "columns_first"},
   {"tdpbf16ps", grouped_queries(), "columns_first"},
+  {"tdpbf16ps", named("attention", {1, 2, 33, 70, 48, dtype = "bfloat16", causal = true}), "columns_first"},
+  {"tdpbf16ps", odd_lengths(), "columns_first"},
   {"tdpbf16ps", named("dense_nbits", {32, 64, 128, dtype = "bfloat16", products = "bfloat16", constant = false})},
   {"tdpbssd", two_shapes(), "amx_14x16", "amx_16x16"},
 }
@@ -81,20 +91,36 @@ for n, case in ipairs(KERNELS) do
     kinds = kinds + 1
   end
 end
+-- What a candidate whose sketch names all of the words does on so many threads; and its schedule.
+local function count_threads(func, threads, words)
+  local trace = judge.candidates(func, 1, 1, words)[1]
+  local target = judge.target.text:gsub("%-num%-cores=%d+", "-num-cores=" .. threads)
+  local kernel, arrays = ms.build(ms.apply(func, trace):func(), {target = target}), ms.arrays_for(func, 1)
+  return judge.count(function() kernel:run(table.unpack(arrays)) end), ms.apply(func, trace):script()
+end
+
 -- A step of two by two accumulators loads four tiles for four products, and each thread configures the unit once in a
 -- parallel loop, however many pieces of it it claims.
 local function count_steps()
-  local func = named("dense", {256, 128, 192, dtype = "bfloat16", constant = false})
-  local threads, trace = 3, judge.candidates(func, 1, 1)[1]
-  local target = judge.target.text:gsub("%-num%-cores=%d+", "-num-cores=" .. threads)
-  local kernel, arrays = ms.build(ms.apply(func, trace):func(), {target = target}), ms.arrays_for(func, 1)
-  local counts = judge.count(function() kernel:run(table.unpack(arrays)) end)
-  local products, text = 256 // 16 * (192 // 16) * (128 // 32), ms.apply(func, trace):script()
+  local threads = 3
+  local counts, text = count_threads(named("dense", {256, 128, 192, dtype = "bfloat16", constant = false}), threads)
+  local products = 256 // 16 * (192 // 16) * (128 // 32)
   assert(counts.tdpbf16ps == products and counts.tileloadd + counts.tileloaddt1 == products, text)
   assert(counts.tilezero == counts.tilestored and counts.tilestored == 256 // 16 * (192 // 16), text)
   assert(counts.ldtilecfg == threads and counts.tilerelease == threads, counts.ldtilecfg .. " configurations\n" .. text)
 end
-if judge.counts and judge.performed().ldtilecfg > 0 then count_steps() end
+
+-- Rows of attention are tiles of several threads, too.
+local function count_attention()
+  local threads, func = 3, named("attention", {1, 3, 64, 64, 32, dtype = "bfloat16"})
+  local counts, text = count_threads(func, threads, {"columns_first"})
+  assert(counts.tdpbf16ps == 3 * (64 // 16 * (64 // 16) + 64 // 16 * (32 // 16) * (64 // 32)), text)
+  assert(counts.ldtilecfg == threads, counts.ldtilecfg .. " configurations\n" .. text)
+end
+if judge.counts and judge.performed().ldtilecfg > 0 then
+  count_steps()
+  count_attention()
+end
 
 print(string.format("%d kinds, %d kernels of AMX's tiles%s: ok", kinds, kernels,
                     skipped > 0 and ", but float16, of which this machine has none" or ""))

@@ -415,11 +415,11 @@ function tests.images_cost_what_they_do()
 end
 
 -- Attention, its masks, and queries that share keys: both products by tiles, exponentials rounded to bfloat16. What has
--- no whole tiles, or other types, stays.
-local function grouped()
-  local Q, K, V = te.placeholder({4, 16, 32}, "bfloat16", "Q"), te.placeholder({2, 32, 32}, "bfloat16", "K"),
-    te.placeholder({2, 32, 16}, "bfloat16", "V")
-  local k, j = te.reduce_axis(32, "k"), te.reduce_axis(32, "j")
+-- no whole tiles grows to such; other types stay.
+local function grouped(depth, width)
+  local Q, K, V = te.placeholder({4, 16, depth}, "bfloat16", "Q"), te.placeholder({2, 32, depth}, "bfloat16", "K"),
+    te.placeholder({2, 32, width}, "bfloat16", "V")
+  local k, j = te.reduce_axis(depth, "k"), te.reduce_axis(32, "j")
   local function wide(e) return te.cast(e, "float32") end
   local S = te.compute({4, 16, 32}, function(h, i, c)
     return te.sum(wide(Q[{h, i, k}]) * wide(K[{h // 2, c, k}]), k)
@@ -427,9 +427,9 @@ local function grouped()
   local P = ms.ops.softmax(te.compute({4, 16, 32}, function(h, i, c)
     return te.select(te.lt(c, 20), S[{h, i, c}] * 0.25, te.min_value "float32")
   end, "masked"))
-  local Y = te.compute({4, 16, 16}, function(h, i, d) return te.sum(P[{h, i, j}] * wide(V[{h // 2, j, d}]), j) end,
+  local Y = te.compute({4, 16, width}, function(h, i, d) return te.sum(P[{h, i, j}] * wide(V[{h // 2, j, d}]), j) end,
                        "attention")
-  return te.func("grouped", {Q, K, V, te.compute({4, 16, 16}, function(h, i, d)
+  return te.func("grouped", {Q, K, V, te.compute({4, 16, width}, function(h, i, d)
     return te.cast(Y[{h, i, d}], "bfloat16")
   end, "Y")})
 end
@@ -449,7 +449,10 @@ function tests.attention()
   local by_notes = {postprocs = {"rewrite_reduction_block", "rewrite_tensorize"}}
   local rules = {rules = {"auto_inline", "fuse_online_softmax_amx"}}
   for n, case in ipairs {{attention(32, 64, 32), 4}, {attention(64, 32, 64, nil, true), 4},
-                         {attention(32, 64, 32, nil, true), 4}, {grouped(), 2}} do
+                         {attention(32, 64, 32, nil, true), 4}, {grouped(32, 16), 2},
+                         -- rows, columns, and widths that grow, the last two of heads that share keys
+                         {attention(17, 20, 32), 3}, {attention(32, 32, 24), 3}, {attention(1, 70, 40), 2},
+                         {attention(33, 31, 20, nil, true), 2}, {grouped(20, 16), 2}, {grouped(32, 12), 2}} do
     local func = case[1]
     local made = sketches(func, TILES, rules)
     assert(#made == case[2], n .. ": " .. #made)
@@ -466,8 +469,7 @@ function tests.attention()
     end
     assert(#sketches(func, DOTS, rules) == 1, "a target without tiles has none")
   end
-  for n, other in ipairs {attention(24, 32, 32), attention(32, 40, 32), attention(32, 32, 24),
-                          attention(32, 32, 32, "float32"), attention(32, 32, 32, "float16")} do
+  for n, other in ipairs {attention(32, 32, 32, "float32"), attention(32, 32, 32, "float16"), attention(32, 1, 32)} do
     assert(#sketches(other, TILES, rules) == 1, n)
   end
 end
@@ -477,7 +479,7 @@ function tests.attention_by_pairs()
   local rules = {rules = {"auto_inline", "fuse_online_softmax"},
                  fuse_online_softmax = {vectors = {1, 2}, columns = {16, 32}}}
   for n, case in ipairs {{attention(32, 64, 32), 4, true}, {attention(32, 32, 6, nil, true), 4, true},
-                         {grouped(), 2, true}, {attention(32, 32, 7), 4}, {attention(32, 33, 8), 2},
+                         {grouped(32, 16), 2, true}, {attention(32, 32, 7), 4}, {attention(32, 33, 8), 2},
                          {attention(32, 32, 8, "float16"), 4}} do
     local func, count, pairs_there = table.unpack(case)
     local made, paired = sketches(func, DOTS, rules), 0
