@@ -207,6 +207,39 @@ function chain.schedule_normalizer(sch, name, sums, around, lanes)
   return true
 end
 
+-- ---- What grows ----------------------------------------------------------------------------------------------------
+
+function chain.up_to(extent, multiple) return (extent + multiple - 1) // multiple * multiple end
+
+-- The block that writes what another reads at this number, a producer of the block around that.
+function chain.maker_of(sch, block, index, around)
+  local buffer = sch:reads(block)[index + 1].buffer
+  for _, name in ipairs(sch:producers(around)) do
+    local maker = sch:get_sblock(name)
+    if sch:writes(maker)[1].buffer == buffer then return maker end
+  end
+end
+
+-- The copy that a block reads at this number, padded at once in all that grows.
+function chain.take_copy(sch, block, index, outer)
+  local copy = chain.maker_of(sch, block, index, outer)
+  while #sch:producers(copy) > 0 do
+    local before = sch:get_producers(copy)
+    if not sch:is_spatial(before) or not sch:can_inline(before) then break end
+    sch:compute_inline(before)
+  end
+  return copy
+end
+
+-- A padded copy ahead of the fused block: so many rows of each matrix in parallel.
+function chain.schedule_copy(sch, copy, rows)
+  local loops = {sch:get_loops(copy)}
+  local outer = table.move(loops, 1, #loops - 2, 1, {})
+  outer[#outer + 1] = sch:split(loops[#loops - 1], {msched.rest, rows})
+  sch:parallel(#outer > 1 and sch:fuse(outer) or outer[1])
+  sch:annotate(copy, "schedule_rule", "None")
+end
+
 -- ---- On a GPU ------------------------------------------------------------------------------------------------------
 
 -- Loops of the fused block: blocks of threads, also those of parts of the columns where there are several, so many at
@@ -305,23 +338,12 @@ function chain.fold_heads(sch, product, c)
   return done and sch:block_name(copy) or nil
 end
 
--- The block that writes what another reads at this number, a producer of the block around that.
-function chain.maker_of(sch, block, index, around)
-  local buffer = sch:reads(block)[index + 1].buffer
-  for _, name in ipairs(sch:producers(around)) do
-    local maker = sch:get_sblock(name)
-    if sch:writes(maker)[1].buffer == buffer then return maker end
-  end
-end
-
-local function up_to(extent, multiple) return (extent + multiple - 1) // multiple * multiple end
-
 -- Of p.tiles, those that may be, and waste little: rows and columns grow to whole tiles, but no more of them than by a
 -- share of what the best of these tiles makes of them.
 function chain.few_tiles(c, p, may_be)
   local list, few, least = {}, {}, math.huge
   for _, tile in ipairs(p.tiles) do
-    local made = up_to(c.rows, tile.rows) * up_to(c.columns, tile.columns)
+    local made = chain.up_to(c.rows, tile.rows) * chain.up_to(c.columns, tile.columns)
     if may_be(tile) then list[#list + 1], least = {tile, made}, math.min(least, made) end
   end
   for _, entry in ipairs(list) do if entry[2] <= (1 + p.growth) * least then few[#few + 1] = entry[1] end end
@@ -332,8 +354,10 @@ end
 -- makes few more; 0: nothing grows.
 function chain.multiple_of(c, tile, most, growth)
   if c.rows % tile.rows == 0 and c.columns % tile.columns == 0 then return 0 end
-  local least, tiles = up_to(c.rows, tile.rows), 1
-  while 2 * tiles <= most and up_to(c.rows, 2 * tiles * tile.rows) <= (1 + growth) * least do tiles = 2 * tiles end
+  local least, tiles = chain.up_to(c.rows, tile.rows), 1
+  while 2 * tiles <= most and chain.up_to(c.rows, 2 * tiles * tile.rows) <= (1 + growth) * least do
+    tiles = 2 * tiles
+  end
   return tiles * tile.rows
 end
 

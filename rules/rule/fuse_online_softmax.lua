@@ -8,6 +8,8 @@
 -- element at a time is broadcast; what the scores read along rows is copied so that rows come last, once a tile of
 -- rows. Rows in all run in parallel. Fewer rows than a vector holds, as a decoder's step has, stay as they are.
 --
+-- Where tiles do not divide rows or columns, a sketch more has these grow: what both products read is padded by zeros.
+--
 -- Where factors are bfloat16 and a lane adds pairs of products at once, both products read pairs: rows and values are
 -- copied in pairs of what is summed, and exponentials are rounded to bfloat16 (the instruction that has them so is
 -- marked unsafe). Source: Dao et al., "FlashAttention", 2022.
@@ -17,7 +19,20 @@ local chain = msched.load "rules.softmax_chain"
 local SIDE = 4 -- columns that register tiles are made of
 local PAIR = chain.PAIR
 
+-- The dimensions of a read that two loops run over, and how many it has.
+local function dimensions(sch, block, index, one, other)
+  local shape = sch:reads(block)[index + 1].shape
+  return nest.dimension_of(shape, sch:read_stride(block, index, one)),
+         nest.dimension_of(shape, sch:read_stride(block, index, other)), #shape
+end
+
 -- ---- Rows last -----------------------------------------------------------------------------------------------------
+
+-- Names of dimensions with that of rows last, or, of pairs, in pairs of the depth.
+local function rows_last(names, row, depth)
+  if depth then return chain.in_pairs(names, depth, row) end
+  return chain.names_and(nest.others(names, row), names[row])
+end
 
 -- Copies what the scores read along rows alone, with rows last, or, in pairs, with so much of the depth behind; gives
 -- the copies. nil: the scores are no matrix.
@@ -35,8 +50,7 @@ local function copy_rows(sch, scores, pairs)
   for _, read in ipairs(list) do
     local index, dimension, rank, depth = table.unpack(read)
     copies[#copies + 1] = nest.laid_out(sch, scores, index, rank, function(names)
-      if depth then return chain.in_pairs(names, depth, dimension) end
-      return chain.names_and(nest.others(names, dimension), names[dimension])
+      return rows_last(names, dimension, depth)
     end)
   end
   return copies
@@ -150,44 +164,37 @@ end
 local function pair_values(sch, product)
   local c = chain.find_products(sch, product)
   local index = chain.read_along(sch, product, c.value, c.to)
-  local shape = sch:reads(product)[index + 1].shape
-  local along = nest.dimension_of(shape, sch:read_stride(product, index, c.along))
-  local own = nest.dimension_of(shape, sch:read_stride(product, index, c.value))
+  local along, own, rank = dimensions(sch, product, index, c.along, c.value)
   return along and own and along ~= own
-    and nest.laid_out(sch, product, index, #shape, function(names) return chain.in_pairs(names, along, own) end)
+    and nest.laid_out(sch, product, index, rank, function(names) return chain.in_pairs(names, along, own) end)
 end
 
--- Some rows of the copy in parallel, before all else.
-local function schedule_values(sch, copy, columns)
+-- Some rows of the copies in parallel, before all else.
+local function schedule_values(sch, copy, padded, columns)
   local loops = {sch:get_loops(copy)}
   local outer = table.move(loops, 1, #loops - 2, 1, {})
   outer[#outer + 1] = sch:split(loops[#loops - 1], {msched.rest, columns})
+  if padded then sch:compute_at(padded, outer[#outer], {preserve_unit_loops = true}) end
   sch:parallel(#outer > 1 and sch:fuse(outer) or outer[1])
-  sch:annotate(copy, "schedule_rule", "None")
+  for _, b in ipairs {copy, padded} do sch:annotate(b, "schedule_rule", "None") end
 end
 
--- A schedule with so many vectors of rows, and columns a tile; nil: it is not to be had.
-local function fused(sch, product, context, vectors, column_tile, pairs)
-  local s = sch:copy()
-  local b = s:handle(product)
-  local lanes = context.target.vector_bits // (8 * s:writes(b)[1].bytes)
-  if not chain.inline_softmax(s, b) then return nil end
-  local values = pairs and pair_values(s, b)
-  if pairs and not values then return nil end
-  local maximum, sum = chain.find_parts(s, b)
-  if not maximum then return nil end
-  local name, copies = s:block_name(b), {}
-  for _, p in ipairs(s:producers(s:get_sblock(maximum))) do
-    local scores = s:get_sblock(p)
-    for _, before in ipairs(not s:has_init(scores) and s:producers(scores) or {}) do
-      if s:has_init(s:get_sblock(before)) then scores = s:get_sblock(before) end
+-- Copies of what the scores read along rows, before the block is fused.
+local function copy_scores(sch, maximum, pairs)
+  local copies = {}
+  for _, p in ipairs(sch:producers(sch:get_sblock(maximum))) do
+    local scores = sch:get_sblock(p)
+    for _, before in ipairs(not sch:has_init(scores) and sch:producers(scores) or {}) do
+      if sch:has_init(sch:get_sblock(before)) then scores = sch:get_sblock(before) end
     end
-    local made = s:has_init(scores) and copy_rows(s, scores, pairs)
+    local made = sch:has_init(scores) and copy_rows(sch, scores, pairs)
     for _, copy in ipairs(made or {}) do copies[#copies + 1] = copy end
   end
-  local done, outer = s:try("fuse_online_softmax", s:get_sblock(maximum), s:get_sblock(sum), s:handle(b),
-                            vectors * lanes, column_tile, true)
-  if not done or not s:has_block(name .. "_normalize") then return nil end
+  return copies
+end
+
+-- The rest of a fused schedule, whose copies stand where they are made; nil: it is not as it is expected.
+local function finish(s, name, outer, context, vectors, lanes, column_tile, copies, pairs)
   local loops, sums = {s:get_loops(outer)}, s:reads(s:get_sblock(name .. "_normalize"))[1].buffer
   local counted = counts(vectors, context.target.vector_registers)
   if not schedule_parts(s, outer, name, counted, lanes, column_tile, pairs) then return nil end
@@ -200,9 +207,103 @@ local function fused(sch, product, context, vectors, column_tile, pairs)
   local rows = #loops > 1 and s:fuse(loops) or loops[1]
   s:parallel(rows)
   if not chain.schedule_normalizer(s, name, sums, rows, lanes) then return nil end
-  if values then schedule_values(s, values, column_tile) end
+  return s
+end
+
+-- A schedule with so many vectors of rows, and columns a tile; nil: it is not to be had.
+local function fused(sch, product, context, vectors, column_tile, pairs)
+  local s = sch:copy()
+  local b = s:handle(product)
+  local lanes = context.target.vector_bits // (8 * s:writes(b)[1].bytes)
+  if not chain.inline_softmax(s, b) then return nil end
+  local values = pairs and pair_values(s, b)
+  if pairs and not values then return nil end
+  local maximum, sum = chain.find_parts(s, b)
+  if not maximum then return nil end
+  local name, copies = s:block_name(b), copy_scores(s, maximum, pairs)
+  local done, outer = s:try("fuse_online_softmax", s:get_sblock(maximum), s:get_sblock(sum), s:handle(b),
+                            vectors * lanes, column_tile, true)
+  if not done or not s:has_block(name .. "_normalize") then return nil end
+  if not finish(s, name, outer, context, vectors, lanes, column_tile, copies, pairs) then return nil end
+  if values then schedule_values(s, values, nil, column_tile) end
   s:annotate(outer, "schedule_rule", "None")
   return s
+end
+
+-- ---- What grows ----------------------------------------------------------------------------------------------------
+
+-- A copy of a padded one, of which the dimensions of two loops are put in another order.
+local function copy_padded(sch, block, index, padded, one, other, order)
+  local a, b, rank = dimensions(sch, block, index, one, other)
+  local copy, names = sch:cache_write(padded, 0, "global"), {}
+  for d = 1, rank do names[d] = "i" .. d end
+  local list = table.concat(names, ", ")
+  sch:transform_layout(copy, string.format("lambda %s: (%s)", list, table.concat(order(names, a, b), ", ")), 0, 1)
+  return copy
+end
+
+-- The copies that the fused block reads: made of padded ones where rows or columns grow. nil: they are not at hand.
+local function take_padded(s, scores, product, outer, c, pairs)
+  local row, column, depth = chain.matrix_loops(s, scores)
+  local to, value, along = chain.matrix_loops(s, product)
+  if not row or not to then return nil end
+  local copies = {}
+  if c.columns_grow then
+    local read = chain.read_along(s, product, value, to)
+    copies.keys = chain.take_copy(s, scores, chain.read_along(s, scores, column, row), outer)
+    copies.values = chain.take_copy(s, product, read, outer)
+    if pairs then
+      copies.paired = copy_padded(s, product, read, copies.values, along, value, chain.in_pairs)
+    end
+  end
+  if c.rows_grow then
+    local read = chain.read_along(s, scores, row, column)
+    local padded = chain.take_copy(s, scores, read, outer)
+    copies.rows = {copy_padded(s, scores, read, padded, row, depth, function(names, i, k)
+      return rows_last(names, i, pairs and k)
+    end), padded}
+  end
+  return copies
+end
+
+-- A schedule in which rows and columns grow to whole tiles; nil: it is not to be had.
+local function grown(sch, product, context, vectors, column_tile, pairs)
+  local s = sch:copy()
+  local b = s:handle(product)
+  local lanes, c = context.target.vector_bits // (8 * s:writes(b)[1].bytes), chain.find_products(s, b)
+  if not c or not chain.read_along(s, c.scores, c.row, c.column) then return nil end
+  local name, scores, maximum, sum = s:block_name(b), s:block_name(c.scores), c.maximum, c.sum
+  c.rows_grow, c.columns_grow = s:extent(c.row) % (vectors * lanes) ~= 0, s:extent(c.column) % column_tile ~= 0
+  local values = pairs and not c.columns_grow and pair_values(s, b)
+  local before = c.rows_grow and {} or copy_scores(s, maximum, pairs)
+  local done, outer = s:try("fuse_online_softmax", s:get_sblock(maximum), s:get_sblock(sum), b, vectors * lanes,
+                            column_tile, true, vectors * lanes)
+  if not done or not s:has_block(name .. "_normalize") then return nil end
+  local copies = take_padded(s, s:get_sblock(scores), s:get_sblock(name), outer, c, pairs)
+  if not copies then return nil end
+  for _, copy in ipairs(copies.rows or before) do s:annotate(copy, "schedule_rule", "None") end
+  if not finish(s, name, outer, context, vectors, lanes, column_tile, copies.rows or before, pairs) then return nil end
+  if values then schedule_values(s, values, nil, column_tile) end
+  if copies.keys then chain.schedule_copy(s, copies.keys, column_tile) end
+  if copies.paired then schedule_values(s, copies.paired, copies.values, column_tile)
+  elseif copies.values then chain.schedule_copy(s, copies.values, column_tile) end
+  s:annotate(outer, "schedule_rule", "None")
+  return s
+end
+
+-- Columns of a tile where rows or columns grow: those that divide them, or about equal parts of them, so many at most.
+local function grown_tiles(columns, p)
+  local list, most, least = {}, p.columns[#p.columns], p.columns[1] // 2
+  for _, n in ipairs(p.grown and column_tiles(columns, p) or {}) do
+    if columns % n == 0 and n % (2 * SIDE) == 0 then list[#list + 1] = n end
+  end
+  for parts = (columns + most - 1) // most, p.grown and columns // least or 0 do
+    local tile = chain.up_to((columns + parts - 1) // parts, 2 * SIDE)
+    if #list >= p.grown then break end
+    if tile * parts <= (1 + p.growth) * columns then list[#list + 1] = tile end
+  end
+  if p.grown and #list == 0 and columns <= most then list[1] = chain.up_to(columns, SIDE) end
+  return list
 end
 
 return msched.rule {
@@ -224,6 +325,11 @@ return msched.rule {
           local even = column_tile % PAIR == 0 and columns % column_tile == 0
           results[#results + 1] = pairs and even and fused(sch, block, context, vectors, column_tile, true)
             or fused(sch, block, context, vectors, column_tile)
+        end
+        for _, column_tile in ipairs(grown_tiles(columns, p)) do
+          if rows % (vectors * lanes) > 0 or columns % column_tile > 0 then
+            results[#results + 1] = grown(sch, block, context, vectors, column_tile, pairs)
+          end
         end
       end
     end

@@ -155,17 +155,6 @@ local function grow_widths(sch, product, c)
   return true
 end
 
--- The copy that a block reads at this number, padded at once in all that grows.
-local function take_copy(sch, block, index, outer)
-  local copy = chain.maker_of(sch, block, index, outer)
-  while #sch:producers(copy) > 0 do
-    local before = sch:get_producers(copy)
-    if not sch:is_spatial(before) or not sch:can_inline(before) then break end
-    sch:compute_inline(before)
-  end
-  return copy
-end
-
 -- A copy of the padded copy of a right operand, laid out as `pack` does.
 local function pack_copy(sch, block, index, padded, one, depth)
   local column, k, rank = dimensions(sch, block, index, one, depth)
@@ -187,15 +176,6 @@ local function transpose_copy(sch, block, index, padded, value, along)
   sch:transform_layout(paired, map(chain.in_pairs(names, j, d)), 0, 1)
   sch:transform_block_layout(turned, map(chain.in_pairs(names, j, d)))
   return paired, turned
-end
-
--- Padded keys, so many columns of all heads in parallel.
-local function schedule_keys(sch, copy, columns)
-  local loops = {sch:get_loops(copy)}
-  local outer = table.move(loops, 1, #loops - 2, 1, {})
-  outer[#outer + 1] = sch:split(loops[#loops - 1], {msched.rest, columns})
-  sch:parallel(#outer > 1 and sch:fuse(outer) or outer[1])
-  sch:annotate(copy, "schedule_rule", "None")
 end
 
 -- ---- Together ------------------------------------------------------------------------------------------------------
@@ -251,16 +231,16 @@ local function copies_behind(sch, scores, product, outer, c, copies)
   local to, value, along = chain.matrix_loops(sch, product)
   if not row or not to then return false end
   if c.columns_grow or c.depth_grows then
-    copies.keys = take_copy(sch, scores, chain.read_along(sch, scores, column, row), outer)
+    copies.keys = chain.take_copy(sch, scores, chain.read_along(sch, scores, column, row), outer)
   end
   if not copies.queries then
     local read = chain.read_along(sch, scores, row, column)
-    copies.padded_queries = take_copy(sch, scores, read, outer)
+    copies.padded_queries = chain.take_copy(sch, scores, read, outer)
     copies.queries = pack_copy(sch, scores, read, copies.padded_queries, row, depth)
   end
   if not copies.turned then
     local read = chain.read_along(sch, product, value, to)
-    copies.padded_values = take_copy(sch, product, read, outer)
+    copies.padded_values = chain.take_copy(sch, product, read, outer)
     copies.paired, copies.turned = transpose_copy(sch, product, read, copies.padded_values, value, along)
   end
   return true
@@ -292,12 +272,10 @@ local function fused(sch, product, vectors, columns, innermost)
   if not schedule_parts(s, name, parts, SIDE) then return nil end
   if not chain.schedule_normalizer(s, name, sums[1].buffer, rows, SIDE) then return nil end
   schedule_values(s, copies.paired, copies.turned, copies.padded_values)
-  if copies.keys then schedule_keys(s, copies.keys, columns) end
+  if copies.keys then chain.schedule_copy(s, copies.keys, columns) end
   for _, copy in ipairs {outer, copies.queries, copies.padded_queries} do s:annotate(copy, "schedule_rule", "None") end
   return s
 end
-
-local function up_to(extent, multiple) return (extent + multiple - 1) // multiple * multiple end
 
 -- Tiles {vectors of rows, columns} that make little more of rows and columns than the best of them, those of the most
 -- rows first, and of these what nothing grows for.
@@ -306,7 +284,7 @@ local function tiles_of(rows, columns, p)
   for _, vectors in ipairs(p.vectors) do
     for whole = 1, 0, -1 do
       for _, tile in ipairs(p.columns) do
-        local made = up_to(rows, vectors * SIDE) * up_to(columns, tile)
+        local made = chain.up_to(rows, vectors * SIDE) * chain.up_to(columns, tile)
         least = math.min(least, made)
         if (made == rows * columns) == (whole == 1) then list[#list + 1] = {vectors, tile, made} end
       end

@@ -260,6 +260,18 @@ function tests.fuse_online_softmax()
       agree(func, made[i])
     end
   end
+  -- Rows and columns that tiles do not divide grow, in sketches more.
+  local grown = {vectors = {1}, columns = {8, 16}, grown = 1, growth = 0.5}
+  local growing = {rules = rules.rules, fuse_online_softmax = grown}
+  for _, case in ipairs {{19, 24, 5, {}, 3, true}, {32, 11, 3, {causal = true}, 4, true}, {35, 21, 4, {}, 3, true},
+                         {32, 16, 4, {}, 3}} do
+    local rows, columns, width, options, count, grows = table.unpack(case)
+    local func = attention(rows, columns, width, options)
+    local made = sketches(func, CPU, growing)
+    assert(#made == count, #made)
+    for i = 2, #made do agree(func, made[i]) end
+    assert((names(made[count]):find "_pad" ~= nil) == (grows == true), names(made[count]))
+  end
   -- Built for this machine, as the default space has them.
   local func = attention(40, 64, 16, {causal = true})
   for _, sch in ipairs(sketches(func, ms.target "native", {rules = {"auto_inline", "fuse_online_softmax"}})) do
