@@ -254,4 +254,101 @@ function register_loops.product_width(sch, block, has)
   return (width == 4 and has & BYTES > 0 or width == 2 and has & BFLOATS > 0) and width or 0
 end
 
+-- ---- Copies of weights of few bits ----------------------------------------------------------------------------------
+
+-- The block that makes of constant bytes what a block reads there, and nothing else does; nil: there is none.
+local function unpacks(sch, reader, index)
+  local constants, buffer = common.constants(sch), sch:reads(reader)[index + 1].buffer
+  for _, name in ipairs(sch:producers(reader)) do
+    local block = sch:get_sblock(name)
+    if sch:writes(block)[1].buffer == buffer and sch:is_spatial(block) and sch:can_inline(block) then
+      for _, r in ipairs(sch:reads(block)) do if r.type == "uint8" and constants[r.buffer] then return block end end
+    end
+  end
+end
+
+-- Whether dot products of bfloat16 have tiles of vectors whose copies unpack weights of few bits (dot_tile.lua): others
+-- would do so element by element.
+function register_loops.is_unpacked_by_dots(sch, block, target)
+  local shape = sch:writes(block)[1].shape
+  local lanes = (target.vector_bits or 0) // 32
+  if not target.dots or register_loops.product_width(sch, block, target.dots) ~= 2 or shape[#shape] < lanes then
+    return false
+  end
+  for i in ipairs(sch:reads(block)) do if unpacks(sch, block, i - 1) then return true end end
+  return false
+end
+
+-- The loops of a copy of columns, and of its depth, where copies divide the matrix and vectors divide them; nil:
+-- they do not.
+local function loops_of_copy(sch, copy, width, lanes)
+  local loops, shape = {sch:get_loops(copy)}, sch:reads(copy)[1].shape
+  local columns, depth = loops[#loops - 1], loops[#loops]
+  if #shape ~= 2 or not columns or sch:read_stride(copy, 0, depth) ~= 1 then return nil end
+  local divides = sch:read_stride(copy, 0, columns) == shape[2] and shape[1] % sch:extent(columns) == 0
+    and shape[2] % sch:extent(depth) == 0 and sch:extent(columns) % lanes == 0 and sch:extent(depth) % width == 0
+  if divides then return columns, depth end
+end
+
+local function reads_evenly(sch, block)
+  for i = 1, #sch:reads(block) do
+    for _, l in ipairs {sch:get_loops(block)} do
+      if not sch:read_stride(block, i - 1, l) then return false end
+    end
+  end
+  return true
+end
+
+-- What splits a depth so that its quotients come apart: neighbours last, in front of them what a group has of them, or
+-- what half of a group has.
+local MOST_GROUP <const> = 1024
+local function partings(depth, width)
+  local list = {}
+  for _, halves in ipairs {false, true} do
+    local group = 8 * width
+    while group <= math.min(depth, MOST_GROUP) do
+      if depth % group == 0 then
+        local parts = halves and {msched.rest, 2, group // (2 * width), width} or {msched.rest, group // width, width}
+        list[#list + 1] = parts
+      end
+      group = 2 * group
+    end
+  end
+  return list
+end
+
+-- A copy of columns with what it copies computed in it, by vectors of columns, the depth split by these factors: the
+-- vector and the neighbours.
+local function unpacked(sch, copy, block, lanes, factors)
+  sch:compute_inline(block)
+  local loops = {sch:get_loops(copy)}
+  local blocks, vector = sch:split(loops[#loops - 1], {msched.rest, lanes})
+  local parts = {sch:split(loops[#loops], factors)}
+  local neighbours = table.remove(parts)
+  table.move({blocks, neighbours, vector}, 1, 3, #parts + 1, parts)
+  sch:reorder(parts)
+  return vector, neighbours
+end
+
+-- Has a copy of columns for products of bfloat16 unpack what it copies, by vectors of columns: constants are then laid
+-- out in that order (rewrite_layout.lua), and neighbours of the depth are stored together. false: tiles do not divide,
+-- or indices do not come apart: what is copied would be unpacked element by element. nil: there is nothing to unpack.
+function register_loops.unpack(sch, copy, width, lanes)
+  local block = width == 2 and unpacks(sch, copy, 0)
+  if not block then return nil end
+  local columns, depth = loops_of_copy(sch, copy, width, lanes)
+  for _, factors in ipairs(columns and partings(sch:extent(depth), width) or {}) do
+    local trial = sch:copy()
+    local own = trial:handle(copy)
+    unpacked(trial, own, trial:handle(block), lanes, factors)
+    if reads_evenly(trial, own) then
+      local vector, neighbours = unpacked(sch, copy, block, lanes, factors)
+      sch:unroll(neighbours)
+      sch:vectorize(vector)
+      return true
+    end
+  end
+  return false
+end
+
 return register_loops

@@ -227,6 +227,7 @@ local function finish(sch, block, context, a, by, intrinsic)
       if not sch:can_compute_at(copy[1], copy[2]) then return false end
       sch:compute_at(copy[1], copy[2], {preserve_unit_loops = true})
       if copy[1] == a.copy and a.runs then split_last(sch, a.copy, a.runs) end
+      if copy[1] == a.packed and a.width then nest.unpack(sch, a.packed, a.width, SIDE) end
     end
   end
   if a.result then

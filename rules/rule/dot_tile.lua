@@ -102,7 +102,8 @@ local function moves_evenly(sch, block, index)
   return true
 end
 
--- The block in tiles of so many vectors a row; nil: it has no such tiles.
+-- The block in tiles of so many vectors a row; nil: it has no such tiles. The second result: whether panels unpack
+-- constants element by element.
 local function tiled(sch, block, context, width, vectors, one)
   local s = sch:copy()
   local b = s:handle(block)
@@ -122,13 +123,15 @@ local function tiled(sch, block, context, width, vectors, one)
   if not a.lies and not in_order and not panel then return nil end
   if panel and constant then common.pack_ahead(s, panel) end
   if a.copied and not nest.with_last(s, b, a.shared, a.k) then return nil end
+  local plain = false
   local packed_under, written_under = tile(s, b, a, width, columns, rows)
   if panel and not constant then
     if not s:can_compute_at(panel, packed_under) then return nil end
     s:compute_at(panel, packed_under, {preserve_unit_loops = true})
+    plain = nest.unpack(s, panel, width, lanes) == false
   end
   common.write_under(s, b, written_under)
-  return s
+  return s, plain
 end
 
 return msched.rule {
@@ -141,9 +144,11 @@ return msched.rule {
     local s, b = nest.by_products(sch, block)
     local other, other_block = nest.turned(s, b, context.target.vector_bits // 32)
     if other then s, b = other, other_block end
+    local others = {} -- where no tile of others comes of it
     for _, vectors in ipairs {1, 2, 3, 4} do
-      results[#results + 1] = tiled(s, b, context, width, vectors, common.only_consumer(s, b) ~= nil)
+      local made, plain = tiled(s, b, context, width, vectors, common.only_consumer(s, b) ~= nil)
+      table.insert(plain and others or results, made)
     end
-    return results
+    return #results > 1 and results or table.move(others, 1, #others, 2, results)
   end,
 }

@@ -18,11 +18,12 @@ local function tiled(sch, block, p)
   local further = tiling.apply(other, copied, setmetatable(changes, {__index = p}))
   return table.move(further, 1, #further, #results + 1, results)
 end
+local nest = msched.load "rules.register_loops"
 
 return msched.rule {
   name = "multi_level_tiling",
-  apply = function(sch, block, _, self)
-    if not common.can_tile(sch, block) then return {sch} end
+  apply = function(sch, block, context, self)
+    if not common.can_tile(sch, block) or nest.is_unpacked_by_dots(sch, block, context.target) then return {sch} end
     local p = self.parameters
     if p.packs then tiling.pack_constants(sch, block) end
     local other, partial = tiling.divide_sums(sch, block, p.split)

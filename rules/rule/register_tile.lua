@@ -245,7 +245,7 @@ end
 return msched.rule {
   name = "register_tile",
   apply = function(sch, block, context, self)
-    if not applies(sch, block) then return {sch} end
+    if not applies(sch, block) or nest.is_unpacked_by_dots(sch, block, context.target) then return {sch} end
     local results = {sch}
     for _, skip in ipairs(#paddings(sch, block) > 0 and {false, true} or {false}) do
       for _, vectors in ipairs {1, 2, 3, 4} do

@@ -117,6 +117,9 @@ LLVMValueRef emit_load(struct emit *e, tir_expr load);
 /* Of bytes four apart, which are the number'th of words that lie in their buffer: the words. */
 LLVMValueRef emit_load_words(struct emit *e, tir_expr load, int number);
 void emit_store(struct emit *e, tir_stmt store);
+/* The next statement, where it and this store the halves of elements that lie side by side; TIR_NONE: it does not. */
+tir_stmt emit_other_half(struct emit *e, tir_stmt store);
+void emit_store_halves(struct emit *e, tir_stmt store, tir_stmt other);
 void emit_fence(
     struct emit *e); /* at the end of a function: its nontemporal stores, if any, come before what follows */
 /* emit_step.c */

@@ -255,6 +255,21 @@ LLVMValueRef emit_load_words(struct emit *e, tir_expr load, int number) {
   return value;
 }
 
+/* What a store stores, as it is in memory; gives its type. */
+static LLVMValueRef stored_value(struct emit *e, tir_stmt store, tir_type *type) {
+  struct tir_stmt_node s = *tir_stmt_at(e->ir, store);
+  int lanes = tir_type_lanes(tir_type_of(e->ir, tir_operands(e->ir, s.store.indices)[0]));
+  *type = tir_type_of(e->ir, s.store.value);
+  e->stored = s.store.buffer, e->store = store;
+  LLVMValueRef value = emit_expr(e, s.store.value);
+  e->stored = TIR_NONE, e->store = TIR_NONE;
+  if (tir_type_lanes(*type) < lanes) {
+    value = emit_splat(e, value, lanes);
+    *type = tir_type_with_lanes(*type, lanes);
+  }
+  return to_memory(e, value, *type);
+}
+
 void emit_store(struct emit *e, tir_stmt store) {
   assert(tir_is(e->ir, store, TIR_STORE));
   struct tir_stmt_node s = *tir_stmt_at(e->ir, store);
@@ -263,16 +278,9 @@ void emit_store(struct emit *e, tir_stmt store) {
     return;
   }
   tir_expr index = tir_operands(e->ir, s.store.indices)[0];
-  tir_type type = tir_type_of(e->ir, s.store.value);
   int lanes = tir_type_lanes(tir_type_of(e->ir, index));
-  e->stored = s.store.buffer, e->store = store;
-  LLVMValueRef value = emit_expr(e, s.store.value);
-  e->stored = TIR_NONE, e->store = TIR_NONE;
-  if (tir_type_lanes(type) < lanes) {
-    value = emit_splat(e, value, lanes);
-    type = tir_type_with_lanes(type, lanes);
-  }
-  value = to_memory(e, value, type);
+  tir_type type;
+  LLVMValueRef value = stored_value(e, store, &type);
   LLVMValueRef mask = s.store.predicate ? emit_expr(e, s.store.predicate) : NULL;
   if (mask && tir_type_lanes(tir_type_of(e->ir, s.store.predicate)) < lanes) mask = emit_splat(e, mask, lanes);
   if (!mask && (lanes == 1 || is_contiguous(e, index))) {
@@ -286,4 +294,65 @@ void emit_store(struct emit *e, tir_stmt store) {
     struct lanes l = {s.store.buffer, type, NULL, value};
     for_each_lane(e, index, mask, store_lane, &l);
   }
+}
+
+/* ---- Pairs: two stores of every second element of 16 bits, side by side, are one of all elements ---- */
+
+enum { PAIR_BITS = 16, MOST_PAIRED = 32 /* lanes */ };
+
+/* Whether a store is of every second element from `*first` on. */
+static bool is_half(const struct emit *e, tir_stmt store, tir_expr *first) {
+  if (!store || !tir_is(e->ir, store, TIR_STORE)) return false;
+  const struct tir_stmt_node *s = tir_stmt_at(e->ir, store);
+  const struct tir_buffer_node *b = tir_buffer_at(e->ir, s->store.buffer);
+  if (s->store.predicate || b->rank != 1 || tir_type_bits(b->type) != PAIR_BITS || tir_type_lanes(b->type) != 1)
+    return false;
+  const struct tir_expr_node *index = tir_at(e->ir, tir_operands(e->ir, s->store.indices)[0]);
+  int lanes = tir_type_lanes(index->type);
+  *first = index->a;
+  return index->kind == TIR_RAMP && tir_is_const(e->ir, index->b, 2) && lanes <= MOST_PAIRED && !(lanes & (lanes - 1));
+}
+
+/* Whether it is no view of memory that another buffer may lie in while it lives. */
+static bool is_apart(const struct emit *e, tir_buffer buffer) {
+  return !tir_buffer_at(e->ir, buffer)->data || tir_is_placed(e->ir, buffer);
+}
+
+/* A load that may read what a buffer has been given. */
+static bool may_read(const struct tir *ir, const void *context, tir_expr x) {
+  const struct emit *e = context;
+  const struct tir_expr_node *n = tir_at(ir, x);
+  if (n->kind != TIR_LOAD) return n->kind == TIR_DATA;
+  return n->ref == e->stored || !is_apart(e, n->ref);
+}
+
+tir_stmt emit_other_half(struct emit *e, tir_stmt store) {
+  tir_expr first, second, rest, other;
+  if (!is_half(e, store, &first)) return TIR_NONE;
+  tir_stmt next = tir_stmt_at(e->ir, store)->next;
+  if (!is_half(e, next, &second)) return TIR_NONE;
+  const struct tir_stmt_node *s = tir_stmt_at(e->ir, store), *n = tir_stmt_at(e->ir, next);
+  tir_type type = tir_type_of(e->ir, tir_operands(e->ir, s->store.indices)[0]);
+  int64_t at = emit_take_constant(e, first, &rest), by = emit_take_constant(e, second, &other);
+  bool beside = s->store.buffer == n->store.buffer && rest == other && by == at + 1 &&
+                type == tir_type_of(e->ir, tir_operands(e->ir, n->store.indices)[0]);
+  if (!beside || !is_apart(e, s->store.buffer)) return TIR_NONE;
+  e->stored = s->store.buffer;
+  bool reads = tir_any_node(e->ir, n->store.value, TIR_HAS_LOAD | TIR_HAS_POINTER, may_read, e);
+  e->stored = TIR_NONE;
+  return reads ? TIR_NONE : next;
+}
+
+void emit_store_halves(struct emit *e, tir_stmt store, tir_stmt other) {
+  struct tir_stmt_node s = *tir_stmt_at(e->ir, store);
+  tir_type type, same;
+  LLVMValueRef values[] = {stored_value(e, store, &type), stored_value(e, other, &same)};
+  unsigned lanes = (unsigned)tir_type_lanes(type);
+  LLVMValueRef order[2 * MOST_PAIRED];
+  assert(type == same && lanes <= MOST_PAIRED);
+  for (unsigned i = 0; i < 2 * lanes; i++)
+    order[i] = LLVMConstInt(LLVMInt32TypeInContext(e->context), i / 2 + (i % 2 ? lanes : 0), false);
+  LLVMValueRef all = LLVMBuildShuffleVector(e->builder, values[0], values[1], LLVMConstVector(order, 2 * lanes), "");
+  tir_expr first = tir_at(e->ir, tir_operands(e->ir, s.store.indices)[0])->a;
+  LLVMSetAlignment(LLVMBuildStore(e->builder, all, element_at(e, s.store.buffer, first)), alignment(type));
 }

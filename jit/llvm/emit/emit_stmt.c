@@ -213,7 +213,13 @@ static void emit_statement(struct emit *e, tir_stmt s) {
 }
 
 void emit_list(struct emit *e, tir_stmt first) {
-  for (tir_stmt s = first; s && !e->failed; s = tir_stmt_at(e->ir, s)->next) emit_statement(e, s);
+  for (tir_stmt s = first; s && !e->failed; s = tir_stmt_at(e->ir, s)->next) {
+    tir_stmt other = emit_other_half(e, s);
+    if (other)
+      emit_store_halves(e, s, other), s = other;
+    else
+      emit_statement(e, s);
+  }
 }
 
 /* ---- Functions ---- */

@@ -397,6 +397,50 @@ function tests.group_sums_of_words()
   end
 end
 
+-- Rows of bfloat16 by weights of 4 bits that are scaled first: each copy unpacks them by vectors of columns, from
+-- constants in that order, and no other tile is made; where vectors divide nothing, element by element.
+function tests.unpacked_copies()
+  local target = ms.target "llvm -mcpu=znver4 -num-cores=1"
+  local parts = parts_of(target, {postprocs = {"rewrite_layout", "rewrite_parallel_vectorize_unroll",
+                                               "rewrite_reduction_block"}})
+  local runs = pcall(ms.target, target.text, {runs = true})
+  local function words(...) return {"dtype=bfloat16", "products=bfloat16", ...} end
+  local function few_bits(n, k, list)
+    return ms.ops.func("dense_nbits", {"5", tostring(n), tostring(k), table.unpack(list)})
+  end
+  for n, case in ipairs {{few_bits(64, 64, words "group=16"), 3, true}, {few_bits(64, 64, words "bits=8"), 3, true},
+                         {few_bits(64, 64, words("order=halves", "zero_points=true")), 3, true},
+                         {few_bits(40, 64, words()), 2, false}} do
+    local func = case[1]
+    for _, rule in ipairs {"register_tile", "multi_level_tiling"} do
+      assert(#sketches(func, target, {rules = {rule}}) == 1, rule)
+    end
+    local made = sketches(func, target, {rules = {"dot_tile"}})
+    assert(#made == case[2] + 1, n .. ": " .. #made)
+    for i, sch in ipairs(made) do
+      if i > 1 then
+        assert(pcall(sch.get_sblock, sch, "dense_nbits_weights") ~= case[3], n .. ": " .. tostring(sch))
+        assert(space.postprocess(sch, parts))
+        ms.check_lowered(func, sch:func(), target.text, n)
+        local own, want = ms.arrays_for(func, 1), ms.arrays_for(func, 1)
+        ms.interpret(func, table.unpack(want))
+        ms.interpret(sch:func(), table.unpack(own))
+        assert(own[#own]:difference(want[#want]) <= 1e-3, n .. ": " .. sch.trace:text())
+        ms.with_folder(function(folder)
+          ms.build(sch:func(), {target = target.text, load = false}):export(folder .. "/f.s")
+          local text = assert(io.open(folder .. "/f.s")):read "a"
+          assert(text:find "vdpbf16ps" and (not text:find "vpextrw" or not case[3]), n .. ": " .. tostring(sch))
+        end)
+        if runs then
+          own = ms.arrays_for(func, 1)
+          ms.build(sch:func(), {target = target.text}):run(table.unpack(own))
+          assert(own[#own]:difference(want[#want]) <= 1e-3, n .. ": " .. sch.trace:text())
+        end
+      end
+    end
+  end
+end
+
 -- Nothing is fused where columns of weights are no constants and would be gathered, where there are fewer columns than
 -- a vector has, where the groups' sums are read elsewhere too, or where there are no groups.
 function tests.group_sums_refuses()
