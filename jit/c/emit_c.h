@@ -195,6 +195,8 @@ void emit_c_address(struct emit_c *e, tir_expr load); /* of the element that a l
 void emit_c_buffer(struct emit_c *e, tir_buffer b);   /* its name */
 /* The function that makes a place in the buffer's memory of an index; "": they are the same. */
 const char *emit_c_swizzle(struct emit_c *e, tir_buffer buffer, char name[32]);
+/* emit_parts.c: writes a cast of bytes four apart, or of a part of them, by words; false: it is none */
+bool emit_c_part(struct emit_c *e, tir_expr x, tir_type to, struct c_chunk c);
 /* emit_call.c */
 void emit_c_call(struct emit_c *e, tir_expr call, struct c_chunk c);
 /* emit_stmt.c */

@@ -297,6 +297,7 @@ void emit_c_unrounded(struct emit_c *e, tir_expr value, struct c_chunk c) {
 void emit_c_cast(struct emit_c *e, tir_expr x, tir_type to, struct c_chunk c) {
   tir_type from = tir_type_of(e->ir, x);
   bool wide = c.width > 1;
+  if (emit_c_part(e, x, to, c)) return;
   if (tir_type_with_lanes(from, 1) == tir_type_with_lanes(to, 1)) {
     emit_c_value(e, x, c);
   } else if (is_bool(from) && wide) { /* 0 and -1 */
