@@ -20,8 +20,8 @@ function Rewriter:numbers(name)
   return value and value.constant and value.array and value.array:tolist() or nil
 end
 
--- What gives a value by dequantizing bytes: {bytes, scale, scales, zero, axis, constant, shape}; zero: the one zero
--- point. nil: none does, or zero points differ, or blocks have scales of their own.
+-- What gives a value by dequantizing bytes: {bytes, scale, scales, zero, zeros, axis, constant, shape}; zero: the one
+-- zero point, or nil where they differ: zeros, then. nil: none does, or blocks have scales of their own.
 function Rewriter:dequantized(name)
   local node = self.links:giver(name)
   if not node or node.op ~= "DequantizeLinear" or node.domain ~= "" or (node.attributes.block_size or 0) ~= 0 then
@@ -32,33 +32,38 @@ function Rewriter:dequantized(name)
       or self.values[name].type ~= "float32" then
     return nil
   end
-  local zero, zeros = 0, (node.inputs[3] or "") ~= "" and self:numbers(node.inputs[3]) or {0}
+  local zeros = (node.inputs[3] or "") ~= "" and self:numbers(node.inputs[3]) or {0}
   if not zeros then return nil end
-  zero = zeros[1] or 0
-  for _, z in ipairs(zeros) do if z ~= zero then return nil end end
-  if zero < LEAST[bytes.type] or zero > MOST[bytes.type] then return nil end
+  local zero, differ = zeros[1] or 0, false
+  for _, z in ipairs(zeros) do
+    if z < LEAST[bytes.type] or z > MOST[bytes.type] then return nil end
+    differ = differ or z ~= zero
+  end
   local axis, rank = node.attributes.axis or 1, #bytes.shape
-  return {bytes = node.inputs[1], scale = node.inputs[2], scales = #scales, zero = zero,
-          axis = axis < 0 and axis + rank or axis, constant = bytes.constant, shape = bytes.shape}
+  return {bytes = node.inputs[1], scale = node.inputs[2], scales = #scales, zero = not differ and zero or nil,
+          zeros = differ and zeros or nil, axis = axis < 0 and axis + rank or axis, constant = bytes.constant,
+          shape = bytes.shape}
 end
 
--- Activations of one scale, and constant weights of one, or one a channel, that lie along this dimension (from 0).
+-- Activations of one scale, and constant weights of one, or one a channel, that lie along this dimension (from 0); so
+-- are zero points.
 function Rewriter:operands(node, channels)
   local x, w = self:dequantized(node.inputs[1]), self:dequantized(node.inputs[2])
-  if not x or not w or x.scales ~= 1 or not w.constant then return nil end
+  if not x or not w or x.scales ~= 1 or x.zeros or not w.constant then return nil end
   local axis, products = channels(#w.shape), 1
   for d, extent in ipairs(w.shape) do products = products * (d == axis + 1 and 1 or extent) end
   local longest = w.zero == 0 and LONGEST or LONGEST // 2
-  if products >= longest or w.scales > 1 and (w.axis ~= axis or w.scales ~= w.shape[axis + 1]) then return nil end
+  if products >= longest or w.zeros and #w.zeros ~= w.scales then return nil end
+  if w.scales > 1 and (w.axis ~= axis or w.scales ~= w.shape[axis + 1]) then return nil end
   return x, w
 end
 
--- Sums of products of integers; `weights` of bytes, as `w` says. Where these have a zero point, both are taken.
+-- Sums of products of integers; `weights` of bytes, as `w` says. Where these have zero points, those of both are taken.
 function Rewriter:sums(op, image, weights, x, w, attributes)
   local inputs = {image, weights}
   if w.zero ~= 0 then
     inputs[3] = self.added:constant({}, self.values[x.bytes].type, {x.zero})
-    inputs[4] = self.added:constant({}, self.values[w.bytes].type, {w.zero})
+    inputs[4] = self.added:constant(w.zeros and {#w.zeros} or {}, self.values[w.bytes].type, w.zeros or {w.zero})
   end
   return self.added:node(op, inputs, attributes)
 end

@@ -26,7 +26,8 @@ local function network(case)
   local many = case.channels and {case.channels} or {}
   local c = {xs = {"float32", {}, {0.02}}, xz = {x, {}, {zero}}, w = of(w, case.weights, w == "int8" and -128 or 0,
              w == "int8" and 128 or 256), ws = of("float32", many, 0.005, 0.02), wz = case.weight_zero and {w, {},
-             {case.weight_zero}} or nil, ys = {"float32", {}, {0.1}}, yz = {"uint8", {}, {100}}}
+             {case.weight_zero}} or case.weight_zeros and {w, many, case.weight_zeros} or nil,
+             ys = {"float32", {}, {0.1}}, yz = {"uint8", {}, {100}}}
   if case.bias then c.b = of("float32", {case.bias}, -1, 1) end
   local m = {opset = 17, inputs = {{"x", "float32", case.shape}}, outputs = {{"y"}, {"q"}}, constants = c, nodes = {
     {"QuantizeLinear", {"x", "xs", "xz"}, {"xq"}}, {"DequantizeLinear", {"xq", "xs", "xz"}, {"xd"}},
@@ -167,3 +168,20 @@ check_groups(residual(), {FIRST, "MaxPool", CONVOLUTION, "DequantizeLinear " .. 
 check_groups(residual(true),
              {FIRST, "MaxPool", "DequantizeLinear " .. CONVOLUTION .. " DequantizeLinear Sub QuantizeLinear \z
               DequantizeLinear Identity", "DequantizeLinear " .. CONVOLUTION .. " " .. REST})
+
+-- A zero point for each channel.
+check({op = "MatMul", shape = {2, 3, 8}, weights = {8, 5}, zero = 9, channels = 5, axis = 1,
+       weight_zeros = {0, -128, 127, 3, -4}}, "MatMulInteger")
+check({op = "MatMul", shape = {3, 8}, weights = {8, 3}, w = "uint8", channels = 3, axis = -1,
+       weight_zeros = {128, 0, 255}}, "MatMulInteger")
+check({op = "Gemm", shape = {3, 8}, weights = {5, 8}, zero = 7, channels = 5, axis = 0, bias = 5,
+       weight_zeros = {1, 2, 3, 4, 5}, attributes = {transB = 1}}, "MatMulInteger")
+for _, groups in ipairs {1, 2, 4} do
+  for _, zero in ipairs {0, 9} do
+    check({op = "Conv", shape = {1, 4, 5, 6}, weights = {4, 4 // groups, 3, 3}, w = "uint8", zero = zero, channels = 4,
+           bias = 4, weight_zeros = {120, 128, 0, 255}, attributes = {group = groups, pads = {1, 1, 1, 1}}},
+          "ConvInteger")
+  end
+end
+check({op = "MatMul", shape = {3, 8}, weights = {8, 8}, channels = 8, axis = 0,
+       weight_zeros = {1, 2, 3, 4, 5, 6, 7, 8}})
