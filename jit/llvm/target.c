@@ -336,6 +336,11 @@ int jit_table_lanes(const struct jit_target *t) {
   return t->vector_bits >= 512 && x86_is_triple(t->triple) && x86_has(t->x86, X86_AVX512F) ? 16 : 0;
 }
 
+/* By vpshldd: words of bytes slide, which VNNI multiplies. */
+static bool shifts_two_words(const struct jit_target *t) {
+  return t->avx512_vnni && x86_is_triple(t->triple) && x86_has(t->x86, X86_AVX512VBMI2);
+}
+
 uint32_t llvm_numbers(const struct jit_target *t, struct jit_number out[JIT_MOST_NUMBERS]) {
   const struct jit_number all[] = {
       {"cores", t->cores},
@@ -345,6 +350,7 @@ uint32_t llvm_numbers(const struct jit_target *t, struct jit_number out[JIT_MOST
       {"l2_bytes", t->l2_bytes},
       {"l3_bytes", t->l3_bytes},
       {"dots", t->dots},
+      {"slides", shifts_two_words(t)},
       {"table", jit_table_lanes(t)},
       {"tiles", (t->tile_bytes ? 1 : 0) | (t->tile_bfloats ? 2 : 0) | (t->tile_halves ? 16 : 0)},
       {"tile_accumulators", t->tile_accumulators}};
@@ -382,7 +388,7 @@ struct tir_lower_options llvm_lower(const struct jit_target *t) {
                                     .fused = is_arm(t->triple) || x86_has(t->x86, X86_FMA),
                                     .instructions = jit_instructions(t),
                                     .dots = t->dots,
-                                    .shifts_two_words = t->avx512_vnni && x86_has(t->x86, X86_AVX512VBMI2),
+                                    .shifts_two_words = shifts_two_words(t),
                                     .tile_accumulators = (uint32_t)t->tile_accumulators,
                                     .threads = (uint32_t)t->cores};
 }

@@ -13,6 +13,7 @@
 -- lie along another iteration, and results are copied to where they belong.
 -- Source: Goto & van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 2008.
 local common, nest = msched.load "rules.common", msched.load "rules.register_loops"
+local window_tile = msched.load "rules.window_tile"
 
 -- The loops with those of each of the lists, which will be fused, next to one another in front; nil: they follow one
 -- another as they are.
@@ -242,6 +243,15 @@ local function tiled(sch, block, context, parameters, vectors, pack, skip, both,
   return s
 end
 
+-- The block in tiles of lines and rows of windows, with its padding skipped or as it is; nil: it has no such tiles.
+local function window_tiled(sch, block, context, shape, skip)
+  local s = sch:copy()
+  local b = s:handle(block)
+  if skip then for _, p in ipairs(paddings(s, b)) do s:compute_inline(p) end end
+  local a = analyze(s, b, split_phases(s, b), skip)
+  return a and window_tile.tiled(s, b, context, a, shape)
+end
+
 return msched.rule {
   name = "register_tile",
   apply = function(sch, block, context, self)
@@ -255,6 +265,12 @@ return msched.rule {
         if vectors > 1 then
           results[#results + 1] = tiled(sch, block, context, self.parameters or {}, vectors, true, skip, true)
         end
+      end
+    end
+    local slides = (context.target.slides or 0) > 0 and nest.product_width(sch, block, context.target.dots) == 4
+    for _, shape in ipairs(slides and window_tile.SHAPES or {}) do
+      for _, skip in ipairs(#paddings(sch, block) > 0 and {false, true} or {false}) do
+        results[#results + 1] = window_tiled(sch, block, context, shape, skip)
       end
     end
     if #results > 1 then return results end

@@ -86,6 +86,31 @@ local DOTS = ms.target "llvm -mcpu=cooperlake -num-cores=2"
 local NO_DOTS = ms.target "llvm -mtriple=aarch64-linux-gnu -num-cores=2" -- ARMv8.0
 local TILES = ms.target "llvm -mcpu=sapphirerapids -num-cores=2"
 
+-- Windows of bytes that slide along rows by one element, of targets that have words of them slide: lines and rows of
+-- one tile, with all terms unrolled, where padding is as it was and where it is inlined.
+function tests.register_tile_of_windows()
+  local slides = ms.target "llvm -mcpu=znver5 -num-cores=2"
+  assert(slides.slides == 1 and DOTS.slides == 0)
+  local function count(stride, pad, width)
+    local X, W = te.placeholder({1, width, width, 20}, "uint8", "X"), te.placeholder({3, 3, 20}, "int8", "W")
+    local func = te.func("windows", {X, W, (ms.ops.depthwise_conv2d(X, W, {stride = stride, pad = pad}))})
+    local made, windows = sketches(func, slides, {rules = {"register_tile"}}), 0
+    assert(#sketches(func, DOTS, {rules = {"register_tile"}}) <= #made)
+    for _, sch in ipairs(made) do
+      local unrolled = has(sch, "T.unroll(3)")
+      windows = windows + (unrolled and 1 or 0)
+      if unrolled then
+        assert(space.postprocess(sch, parts_of(slides, {postprocs = {"rewrite_reduction_block"}})))
+        check(func, sch)
+      end
+    end
+    return windows
+  end
+  assert(count(1, 1, 9) == 4 and count(1, 0, 9) == 2)
+  assert(count(1, 0, 8) == 1, "six rows: four lines of six alone")
+  assert(count(2, 1, 19) == 0, "windows that go on by two elements share half of their words")
+end
+
 -- Products of bytes and of bfloat16 by dot products: what differs by columns lies neighbour by neighbour, what does so
 -- already is read where it is, a shared operand that is not contiguous is copied.
 function tests.dot_tile()
