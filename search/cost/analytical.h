@@ -126,6 +126,7 @@ struct model_product {
   uint32_t ahead;                  /* iterations that copies run ahead; 0: there is no pipeline */
   uint32_t tensor_stores;          /* whether bulk tensor stores take such a tile; 0: no */
   uint32_t epilogue;               /* columns of the tile by which results leave; 0: all at once, or from registers */
+  double all_bytes;                /* of the function's arguments */
 };
 
 struct model_draw {

@@ -25,6 +25,7 @@ struct product_reading {
   struct model_product *last; /* the product whose block was annotated last; NULL: none was yet */
   tir_stmt block;             /* and that block */
   bool divided;               /* the reduction of the next one was factored */
+  double all_bytes;           /* of the function's arguments */
 };
 
 static const char *text_of(const struct vm_steps *steps, const struct vm_value *v) {
@@ -42,7 +43,8 @@ static void begin_product(struct product_reading *r, const struct vm_product *p,
                                     .k = (double)p->k,
                                     .bytes = (tir_type_bits(p->inputs) + 7) / 8,
                                     .warps = 1,
-                                    .divided = r->divided};
+                                    .divided = r->divided,
+                                    .all_bytes = r->all_bytes};
   r->divided = false;
 }
 
@@ -51,6 +53,17 @@ static void begin_product(struct product_reading *r, const struct vm_product *p,
 static void read_stages(struct product_reading *r, struct model_product *p, const struct vm_value *list) {
   if (p->ahead || list->kind != VM_LIST || !list->count) return;
   p->ahead = model_number_of(r->estimator, r->numbers, &r->steps->values[list->first + list->count - 1]);
+}
+
+/* Of all arguments that are buffers of constant shapes. */
+static double bytes_of_arguments(const struct tir *ir) {
+  const struct tir_func_node *n = &ir->funcs.at[tir_find_func(ir, "main")];
+  double bytes = 0;
+  for (uint32_t i = 0; i < n->params.count; i++) {
+    tir_buffer b = ir->params.at[n->params.first + i].buffer;
+    if (b) bytes += (double)tir_allocation_bytes(ir, b);
+  }
+  return bytes;
 }
 
 static double bytes_of(const struct tir *ir, tir_buffer b) { return tir_type_bits(tir_buffer_at(ir, b)->type) / 8.0; }
@@ -136,6 +149,7 @@ bool model_read_products(struct search_estimator *d, const struct tir *ir, const
   assert(!d->product_count && statements && numbers);
   struct product_reading r = {
       .estimator = d, .ir = ir, .steps = vm_plan_steps(plan), .statements = statements, .numbers = numbers};
+  r.all_bytes = bytes_of_arguments(ir);
   for (uint32_t i = 0; i < r.steps->count && d->machine.gpu.tensor_products > 0; i++) {
     const struct vm_instruction *in = &r.steps->instructions[i];
     r.divided = r.divided || in->kind == VM_RFactor;
@@ -162,6 +176,7 @@ struct tiling {
   const struct model_product *product;
   const struct search_gpu *gpu;
   double blocks, teams;        /* of the kernel; of a block: what multiplies together, a warp or a group */
+  double group[2], groups[2];  /* along m and n: tiles that follow one another, and such groups */
   double own_m, own_n, m, n;   /* results of a team, and of a block */
   double steps, depth, stages; /* of the reduction: its steps, elements of one, and buffers of its tiles */
   double lanes, warps, more;   /* elements that a thread copies at once; warps that multiply, and that only copy */
@@ -212,6 +227,7 @@ static struct tiling tiling_of(const struct search_estimator *d, const struct mo
   struct tiling t = {.product = p, .gpu = &d->machine.gpu, .lanes = p->lane_count ? INFINITY : 1};
   t.blocks = x[m->parts[0]] * x[m->parts[1]] * x[n->parts[0]] * x[n->parts[1]];
   for (uint32_t i = 0; i + 3 < p->tile_count; i++) t.blocks *= product_of(&p->tiles[i], 0, x);
+  t.group[0] = x[m->parts[1]], t.group[1] = x[n->parts[1]], t.groups[0] = x[m->parts[0]], t.groups[1] = x[n->parts[0]];
   t.teams = x[m->parts[2]] * x[n->parts[2]];
   t.own_m = p->m * product_of(m, 3, x), t.own_n = p->n * product_of(n, 3, x);
   t.m = t.own_m * x[m->parts[2]], t.n = t.own_n * x[n->parts[2]];
@@ -296,6 +312,26 @@ static double late_cycles(const struct tiling *t, double at_once) {
   return fmax(0, latency / ahead - step_cycles(t, at_once)) + LATE * latency / ahead;
 }
 
+/* Bytes that tiles take from the device's memory again, those of a wave side by side: they share rows of the first
+ * input and columns of the second. Tiles go row by row through a group, and groups row by row. What the second level
+ * holds, as it does the pixels that taps of a window share, is read once. */
+static double bytes_again(const struct tiling *t, double at_once) {
+  const struct search_gpu *g = t->gpu;
+  const double WINDOWS = 1.5; /* taps share so many times what is there */
+  double all = t->product->all_bytes, stored = t->blocks * t->m * t->n * t->result_bytes;
+  if (all <= g->l2_bytes) return 0;
+  double group = t->group[0] * t->group[1], count = t->groups[0] * t->groups[1];
+  double wave = fmin(t->blocks, g->sms * at_once), groups = fmin(fmax(1, wave / group), count);
+  double columns = t->group[1] * fmin(groups, t->groups[1]), rows = t->group[0] * fmax(1, groups / t->groups[1]);
+  if (wave < group) rows = ceil(wave / t->group[1]), columns = fmin(wave, t->group[1]);
+  double matrices = fmax(1, wave / (group * count)), depth = t->steps * t->depth * t->product->bytes;
+  double read = t->blocks / wave * matrices * depth * (rows * t->m + columns * t->n);
+  double once =
+      t->blocks / (group * count) * depth * (t->group[0] * t->groups[0] * t->m + t->group[1] * t->groups[1] * t->n);
+  double again = fmax(read - once, 0);
+  return once + stored > WINDOWS * all ? again * all / (once + stored) : again;
+}
+
 /* INFINITY: a block cannot be launched. */
 static double product_cycles(const struct tiling *t) {
   const struct search_gpu *g = t->gpu;
@@ -311,7 +347,8 @@ static double product_cycles(const struct tiling *t) {
   double bytes = depth * (t->m + t->n) + stored;
   double read = depth * (t->m / t->shared_m + t->n / t->shared_n) + stored; /* of the second level */
   double near = fmax(t->blocks * read / g->l2_bytes_a_cycle, rounds * bytes / g->sm_bytes_a_cycle);
-  return g->launch + most_of(g, most_of(g, busy, waiting), near);
+  double far = bytes_again(t, at_once) / g->dram_bytes_a_cycle;
+  return g->launch + most_of(g, most_of(g, most_of(g, busy, waiting), near), far);
 }
 
 /* The kernel that adds partial sums: it reads them where they are, in the second level if that holds them. */

@@ -135,6 +135,29 @@ for _, type in ipairs {"float32", "float16"} do
   assert(divided > 2 * machine.launch)
 end
 
+-- ---- The order of tiles ----
+
+-- Tiles of a persistent kernel that are side by side share rows and columns, which the device's memory gives once: the
+-- nearer to a square they are, the fewer these are. What the second level holds is read once in any order.
+local function order_cost(side, rows, columns)
+  local hopper = ms.target "cuda -arch=sm_90a"
+  local func = ms.ops.func("matmul", {side, side, side, dtype = "float16", accumulate = "float32"})
+  for _, s in ipairs(tune.open(func, hopper, {}).sketches) do
+    local trace, tiles = s.trace, {}
+    if trace:text():find("wgmma_store_64x256_f32_global", 1, true) then
+      for _, d in ipairs(trace:draws()) do if d.kind == "SamplePerfectTile" then tiles[#tiles + 1] = d.index end end
+      trace = trace:with_decision(tiles[1], {side // 128 // rows, rows, 2, 1})
+      trace = trace:with_decision(tiles[2], {side // 256 // columns, columns, 1, 1})
+      trace = trace:with_decision(tiles[3], {side // 64, 4})
+      return (ms.estimate(func, trace, analytical.machine(hopper)))
+    end
+  end
+end
+
+local square, by_rows, by_columns = order_cost(8192, 16, 8), order_cost(8192, 1, 32), order_cost(8192, 64, 1)
+assert(square < by_rows and square < by_columns, "the order of tiles costs nothing")
+assert(order_cost(2048, 16, 8) == order_cost(2048, 1, 8), "what the second level holds is read again")
+
 -- ---- The register-pressure estimate ----
 
 local function replayed(sketch, ...)
