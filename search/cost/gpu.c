@@ -507,7 +507,8 @@ static double busy_cycles(const struct work *w, double blocks) {
   double each = nest->simple + nest->branches + nest->calls * g->call + nest->divisions * g->division;
   double arithmetic = w->sums * each / g->multiply_adds, issued = (w->sums * each + w->loads) / g->multiply_adds;
   double hidden = fmin(1, resident * w->warps * fmin(w->sums, CHAINS) / (g->multiply_adds * g->latency));
-  double step = fmax(fmax(arithmetic / hidden, w->passes), issued) + 2 * spilled * g->spill;
+  double computed = arithmetic / hidden, step = fmax(fmax(computed, w->passes), issued);
+  step += g->exposed * fmin(computed, w->passes) + 2 * spilled * g->spill;
   double alone = (w->loads > 0 ? g->shared_latency / w->unrolled : 0) + w->sums * each; /* a warp's step by itself */
   step = fmax(step, alone / (resident * w->warps));
   double block = w->warps * w->steps * step + w->fetches;
