@@ -258,7 +258,7 @@ end
 -- Lanes of a warp as a tile of 4 x 8 squares of results.
 local function warp_tile(target)
   if target.warp ~= 32 then return nil end
-  return {structure = "SSSRRS", across = 4, along = 8, pair = 2, rows = {4, 2, 1}, columns = 4, piece = 16,
+  return {structure = "SSSRRS", across = 4, along = 8, pair = 2, rows = {4, 2, 1}, columns = 4, bytes = 4, piece = 16,
           stages = target.arch >= 80 and {4} or {}}
 end
 

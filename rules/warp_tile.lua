@@ -10,6 +10,7 @@
 --   columns        of a square at most, and as many as a load has; 1 where lanes along a line read along sums: these
 --                  lanes read rows side by side
 --   stages         depths of software pipelines; where one may be, there is no sketch without
+--   bytes          of an element of the inputs at least: tensor cores multiply shorter ones
 --   piece          bytes that threads load at once: rows of what is read along a sum begin odd numbers of pieces apart
 -- Sources: S. Gray, "SGEMM" (maxas), 2014; CUTLASS, RowMajorInterleaved of warp tiles; which lanes a load is made for
 -- together: G. Smith, NVIDIA's forum, "Unexpected shared memory bank conflict", 2019.
@@ -47,13 +48,15 @@ function warp_tile.find(sch, block, tile)
   local lines, line = by_input[3 - along], by_input[along]
   if not lines or not line or sch:write_stride(block, 0, line.loop) ~= 1 then return nil end
   local high, wide = sch:extent(lines.loop), sch:extent(line.loop)
-  local columns = math.max(1, math.min(tile.columns, tile.piece // sch:reads(block)[inputs[along]].bytes))
+  local reads = sch:reads(block)
+  for _, i in ipairs(inputs) do if reads[i].bytes < tile.bytes then return nil end end
+  local columns = math.max(1, math.min(tile.columns, tile.piece // reads[inputs[along]].bytes))
   local found = {across = lines.at, along = line.at, columns = summed[inputs[along]] and 1 or columns, apart = {}}
   if not high or not wide or wide % (tile.along * found.columns) > 0 then return nil end
   for _, rows in ipairs(tile.rows) do
     if not found.rows and high % (tile.across * rows) == 0 then found.rows = rows end
   end
-  for i in pairs(summed) do if #sch:reads(block)[i].shape > 1 then found.apart[i] = true end end
+  for i in pairs(summed) do if #reads[i].shape > 1 then found.apart[i] = true end end
   return found.rows and found
 end
 

@@ -1,8 +1,9 @@
 -- Products whose warps have tiles of results (rules/warp_tile.lua), without a GPU: draws of operands by rows and by
--- columns, of a batch, of convolutions, with a bias and a limit behind, of parts of sums, of four types, on three
+-- columns, of a batch, of convolutions, with a bias and a limit behind, of parts of sums, of three types, on three
 -- oracles: the interpreter runs what is lowered, the source compiled for the CPU computes the same (RUN_KERNELS), by
 -- loads of shared memory that meet in no bank, and NVRTC, where it is installed, compiles it. Lanes that lie otherwise,
--- and rows that do, are found by these loads. Lanes that do not divide a product have no such schedule.
+-- and rows that do, are found by these loads. Lanes that do not divide a product, and short types, have
+-- no such schedule.
 -- usage: msched warp_tiles.lua RUN_KERNELS DRAWS SEED
 local ms = require "msched"
 local te = ms.te
@@ -41,7 +42,7 @@ local FUNCTIONS = {
   product(64, 64, 32, {}), product(48, 96, 20, {}), product(40, 32, 24, {a_by_columns = true}),
   product(32, 64, 16, {b_by_columns = true}), product(32, 32, 48, {a_by_columns = true, b_by_columns = true}),
   product(32, 64, 12, {follower = true}), product(64, 32, 24, {type = "float64"}),
-  product(32, 64, 16, {type = "float16"}), product(16, 64, 32, {type = "int32"}), product(16, 32, 1024, {}),
+  product(16, 64, 32, {type = "int32"}), product(16, 32, 1024, {}),
   operator("batch_matmul", "3 32 64 16"), operator("conv2d", "1 8 8 8 32 3 1 1"),
   WINDOWS,
 }
@@ -108,6 +109,7 @@ for _, sides in ipairs {{30, 64, 16}, {32, 48, 16}, {32, 36, 16}} do
   assert(#sketches_of(product(sides[1], sides[2], sides[3], {})) == 0,
          "lanes do not divide " .. table.concat(sides, " x "))
 end
+assert(#sketches_of(product(32, 64, 16, {type = "float16"})) == 0, "tensor cores multiply short floats")
 assert(#sketches_of(operator("depthwise_conv2d", "1 12 12 32 3 1 1")) == 0, "a filter has no second side")
 if not compiled then print("warp_tiles: NVRTC skipped: " .. sources.missing) end
 print "warp_tiles: ok"
