@@ -275,7 +275,7 @@ local REDUCING_THREADS = {4, 8, 16, 32, 64, 128, 256, 512} -- of a block, that r
 targets.cuda = {
   rules = {"fuse_online_softmax_tensor_core", "fuse_online_softmax_threads", "multi_level_tiling_tensor_core",
            "depthwise_tile", "multi_level_tiling",
-           "inline_constant_scalars", "keep_stages",
+           "inline_constant_scalars", "keep_stages", "norm_prologue",
            "auto_inline", "online_softmax", "two_pass_reduction", "cross_thread_reduction", "keep_rows",
            "spatial_tiling", "parallel_vectorize_unroll", "auto_bind"},
   postprocs = {"disallow_dynamic_loop", "rewrite_cooperative_fetch", "rewrite_vector_store", "rewrite_unbound_block",

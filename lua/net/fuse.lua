@@ -1,6 +1,7 @@
 -- Fusion: the nodes of a network in groups, each of which becomes one function of tensors. A group has at most one node
--- that is a product, a window or a reduction; around it is what is elementwise or changes shapes only. What a group
--- gives is read by others whole, so a value between two of its nodes is never in memory.
+-- that is a product, a window or a reduction, but for a norm before a product on a GPU; around it is what is
+-- elementwise or changes shapes only. What a group gives is read by others whole, so a value between two of its nodes
+-- is never in memory.
 local ms = msched
 local te, common, infer, memory = ms.te, ms.load "lua.net.common", ms.load "lua.net.infer", ms.load "lua.net.memory"
 local fuse = {}
@@ -111,6 +112,14 @@ local function copies_of(steps)
   return total
 end
 
+-- A norm over rows that a product multiplies: a GPU normalizes as it copies tiles (rules/rule/norm_prologue.lua).
+local NORMS = set "LayerNormalization RMSNormalization SimplifiedLayerNormalization"
+local function is_prologue(state, p, g)
+  local first = g.steps[1]
+  return state.prologues and #p.steps == 1 and NORMS[p.steps[1].node.op] and infer.family(first.node) == "products"
+         and first.inputs[1] == p.output
+end
+
 -- Whether what p gives may be computed inside g, which alone reads it. before: before reductions too; it is asked for
 -- last, since a product's group takes in what is behind it at no cost, while a reduction computes what is before it
 -- each time that it reads it.
@@ -121,6 +130,7 @@ local function may_join(state, p, g, before)
   local whole = elements(state, p.output) == elements(state, g.output)
   if is_beside(p, g) and whole and (before or widens(state, p)) then return true end
   if g.heavy then
+    if before and is_prologue(state, p, g) then return true end
     return before and g.heavy == "reduction" and not p.heavy and not p.moves and p.plain
       and g.steps[1].inputs[1] == p.output and #g.steps == 1
   end
@@ -130,7 +140,7 @@ end
 
 local function join(p, g)
   local joined = {steps = table.move(g.steps, 1, #g.steps, #p.steps + 1, table.move(p.steps, 1, #p.steps, 1, {})),
-                  at = {}, output = g.output, heavy = p.heavy or g.heavy, alone = false, alias = p.alias and g.alias,
+                  at = {}, output = g.output, heavy = g.heavy or p.heavy, alone = false, alias = p.alias and g.alias,
                   plain = p.plain and g.plain, moves = p.moves or g.moves, checked = {}}
   for _, each in ipairs {p, g} do
     for step, at in pairs(each.at) do joined.at[step] = at end
@@ -155,9 +165,10 @@ local function takers_of(state, p, readers, before)
   return list
 end
 
--- fuse.groups(state): the steps of infer.static in groups, in an order that can be run: a list of {steps, inputs,
--- outputs, alias}.
-function fuse.groups(state)
+-- fuse.groups(state [, prologues]): the steps of infer.static in groups, in an order that can be run: a list of {steps,
+-- inputs, outputs, alias}. prologues: norms come into the products that alone read them.
+function fuse.groups(state, prologues)
+  state.prologues = prologues
   local groups, maker, readers, kept = {}, {}, {}, {}
   for _, output in ipairs(state.net.outputs) do kept[output.name] = true end
   for at, step in ipairs(state.steps) do

@@ -116,7 +116,7 @@ local function laid_out(work, values, options)
     local net, used, made_of = layout.arrange(work, values, labels, block, apart)
     local state = infer.static(net, options.given)
     state.steps = needed_steps(state)
-    return {net = net, labels = used, made_of = made_of, state = state, groups = fuse.groups(state)}
+    return {net = net, labels = used, made_of = made_of, state = state, groups = fuse.groups(state, target.arch ~= nil)}
   end
   local result = arranged(layout.uniform(work, values, label == "auto" and "last" or label, block))
   if label == "auto" and options.costs and layout_costs.are_known(target) then

@@ -40,11 +40,12 @@ local function share_out(sch, loop, blocks)
 end
 
 -- The first consumer, its loops, and the number of the one that the block can be computed in: as deep as both have
--- spatial loops, and around all consumers. nil: there is none.
+-- spatial loops, and around all consumers. nil: there is none; nor do tiles, which many blocks of threads copy of one
+-- row, compute a row's sum each.
 local function place(sch, block)
   if #sch:writes(block) ~= 1 or #sch:consumers(block) == 0 then return nil end
   local consumers, kinds = {sch:get_consumers(block)}, common.loop_kinds(sch, block)
-  if common.needs_tiling(sch, consumers[1]) then return nil end
+  if common.needs_tiling(sch, consumers[1]) or bound_loop(sch, consumers[1], "blockIdx") then return nil end
   local loops = {sch:get_loops(consumers[1])}
   local at = #loops
   for i = 2, #consumers do at = math.min(at, sch:shared_loops(consumers[1], consumers[i])) end

@@ -5,7 +5,7 @@
 -- tiles of results, and sums are long, further sketches divide them: blocks of threads compute parts of a result side
 -- by side, which a second kernel adds. packs: constants are packed ahead in the order in which tiles are read.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
-local warp_tile = msched.load "rules.warp_tile"
+local nest, warp_tile = msched.load "rules.register_loops", msched.load "rules.warp_tile"
 
 -- All sketches of a block; a further one has the lanes of a warp as a tile, where they can be.
 local function tiled(sch, block, p)
@@ -18,7 +18,6 @@ local function tiled(sch, block, p)
   local further = tiling.apply(other, copied, setmetatable(changes, {__index = p}))
   return table.move(further, 1, #further, #results + 1, results)
 end
-local nest = msched.load "rules.register_loops"
 
 return msched.rule {
   name = "multi_level_tiling",

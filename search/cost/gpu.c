@@ -712,7 +712,7 @@ double model_gpu_cost(const struct search_estimator *d, const int64_t *decisions
   double numbers[MODEL_NUMBERS], cycles = 0;
   bool placed = false;
   assert(d->machine.gpu.sms > 0 && d->number_count <= MODEL_NUMBERS);
-  if (d->product_count) return model_products_cost(d, decisions);
+  if (d->product_count) cycles = model_products_cost(d, decisions); /* and the kernels before them */
   model_compute_numbers(d, decisions, numbers);
   if (d->multiplying > 0) cycles = fed_cycles(d, numbers);
   for (uint32_t i = 0; i < d->nest_count && cycles < INFINITY; i++) {

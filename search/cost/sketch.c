@@ -733,7 +733,18 @@ static bool is_tile_copy(const struct search_estimator *d, const struct model_ne
   return false;
 }
 
-static void read_nests(struct reading *r) {
+/* The kernel of the first products that warps compute, which are no nests; TIR_NONE: there are none. */
+static tir_stmt first_products(const struct tir *ir, tir_func f) {
+  tir_stmt body = ir->funcs.at[f].body, root = tir_root_block(ir, f), s = body;
+  while (s && !(tir_is(ir, s, TIR_BLOCK) &&
+                tir_annotation(ir, tir_stmt_at(ir, s)->annotations, "meta_schedule.auto_tensorize")))
+    s = tir_next(ir, s, body);
+  while (s && tir_stmt_at(ir, s)->parent && tir_stmt_at(ir, s)->parent != root) s = tir_stmt_at(ir, s)->parent;
+  return s;
+}
+
+/* Of all kernels, or of those before `end` alone (TIR_NONE: of all). */
+static void read_nests(struct reading *r, tir_stmt end) {
   struct search_estimator *d = r->estimator;
   struct tir *ir = r->made->ir;
   tir_stmt body = ir->funcs.at[tir_find_func(ir, "main")].body;
@@ -748,7 +759,7 @@ static void read_nests(struct reading *r) {
     tir_block block = tir_parent_block(ir, s);
     if (!block || tir_buffer_at(ir, tir_stmt_at(ir, s)->store.buffer)->rank > MODEL_RANK || is_init(ir, s, block))
       continue;
-    if (packs(r, block)) continue;
+    if (packs(r, block) || (end && tir_compare_position(ir, s, end) >= 0)) continue;
     known[d->nest_count] = read_nest(r, &d->nests[d->nest_count], block, s, loops[d->nest_count]);
     d->nest_count++;
   }
@@ -891,10 +902,11 @@ static bool read_made(struct reading *r, const struct vm_plan *plan, ms_error *e
   struct search_estimator *d = r->estimator;
   read_numbers(r);
   find_constants(r);
-  if (!r->tensorized || d->machine.gpu.sms < 1)
-    read_nests(r), read_operations(r);
-  else if (!model_read_products(d, r->made->ir, plan, r->statements, r->numbers))
+  bool by_warps = r->tensorized && d->machine.gpu.sms >= 1;
+  if (by_warps && !model_read_products(d, r->made->ir, plan, r->statements, r->numbers))
     return ms_fail(err, MS_INVALID_ARGUMENT, "what warps compute by these intrinsics is not estimated");
+  read_nests(r, by_warps ? first_products(r->made->ir, tir_find_func(r->made->ir, "main")) : TIR_NONE);
+  if (!by_warps) read_operations(r);
   for (uint32_t i = 0; !d->as_is && i < r->steps->count; i++) {
     const struct vm_instruction *in = &r->steps->instructions[i];
     if (in->kind == VM_SampleCategorical || in->kind == VM_SamplePerfectTile) read_choices(r, in);
