@@ -45,11 +45,13 @@ local FRAGMENT_REGISTERS = 24
 
 -- GPUs as the analytical model sees them, by architecture, what they share first: search.h explains the numbers. Cycles
 -- are of one multiprocessor, bytes a cycle of memory at its clock. tensor_alone: of mma.sync beside wgmma (Luo et al.,
--- 2024; see search/cost/tensor_cores.c); cluster_join: two barriers and a load, some 200 cycles each there;
--- tensor_step, tensor_begin and tensor_store: fitted to 256 products that an H100 timed. Source: CUDA C++ Programming
--- Guide, "Compute Capabilities"; the vendor's data sheets.
+-- 2024; see search/cost/tensor_cores.c); overlap_hides, turns_hide: what attention gains by each (Shah et al.,
+-- "FlashAttention-3", NeurIPS 2024, table 2 and section 3.1); cluster_join: two barriers and a load, some 200 cycles
+-- each there; tensor_step, tensor_begin and tensor_store: fitted to 256 products that an H100 timed. Source: CUDA C++
+-- Programming Guide, "Compute Capabilities"; the vendor's data sheets.
 local GPU = {warp = 32, own_registers = 255, used_registers = 24, tensor_products = 0, tensor_alone = 1,
              tensor_registers = TENSOR_REGISTERS, tensor_step = 30, tensor_begin = 1500, tensor_store = 0.1,
+             overlap_hides = 0.35, turns_hide = 0.35,
              sm_registers = 65536, multiply_adds = 4, latency = 4, shared_latency = 25, memory_latency = 600,
              barrier = 40, cluster_join = 600, copy_wait = 40, plain_wait = 5, guarded_plain = 100, divided_wait = 150,
              divided_plain = 225, divided_copy = 6, call = 8, division = 8, spill = 4, sm_bytes_a_cycle = 64,
@@ -235,7 +237,8 @@ local function softmax_by_groups(target, factors)
   end
   return {tiles = {{rows = 64, columns = 128}, {rows = 64, columns = 64}}, groups = groups, warps = 3,
           stages = {1, 2, 3}, registers = 168, shared_bytes = target.shared_bytes, tensor_copies = {1, 0},
-          producer = {1, 0}, least = 17, growth = 0.25, split = columns_split(target)}
+          producer = {1, 0}, overlap = {1, 0}, alternate = {1, 0}, shared_registers = 112, least = 17,
+          growth = 0.25, split = columns_split(target)}
 end
 
 local function fused_softmax(target)

@@ -148,6 +148,8 @@ enum { SEARCH_LEVELS = 3 };
   X(tensor_step, "cycles of a step of such products that nothing hides")                                               \
   X(tensor_begin, "cycles until a block's first MMA, while no other block multiplies")                                 \
   X(tensor_store, "cycles for each accumulator on its way out")                                                        \
+  X(overlap_hides, "the part of the lesser of products and softmax that one group's overlap hides")                    \
+  X(turns_hide, "and the part that two groups hide that take turns")                                                   \
   X(sm_bytes_a_cycle, "from the second level, of one multiprocessor")                                                  \
   X(l2_bytes_a_cycle, "and of all")                                                                                    \
   X(l2_bytes, "that it holds")                                                                                         \

@@ -263,6 +263,13 @@ static void see_uses(struct walk *w, tir_stmt s) {
   if (!is_number(w, all[count - 1])) w->own[own - 1].indexed = true;
 }
 
+/* Whether another array takes this one's place, an element for each of it, where it is last used: as many statements as
+ * there are elements use both. */
+static bool is_replaced_by(const struct own *o, const struct own *other) {
+  bool follows = o->first < other->first && other->first <= o->last && o->last < other->last && !other->indexed;
+  return follows && o->words == other->words && o->last - other->first < o->words;
+}
+
 static void place_own(struct walk *w) {
   for (tir_stmt s = w->kernel; s; s = tir_next(w->ir, s, w->kernel)) {
     w->order[s] = w->statements++;
@@ -274,7 +281,10 @@ static void place_own(struct walk *w) {
     const struct own *o = &w->own[i];
     if (o->first == UINT32_MAX || o->indexed) continue;
     assert(o->first <= o->last && o->last < w->statements);
-    for (uint32_t p = o->first; p <= o->last; p++) w->live[p] += o->words;
+    uint32_t end = o->last + 1;
+    for (uint32_t k = 0; k < w->own_count; k++)
+      if (is_replaced_by(o, &w->own[k]) && w->own[k].first < end) end = w->own[k].first;
+    for (uint32_t p = o->first; p < end; p++) w->live[p] += o->words;
   }
 }
 

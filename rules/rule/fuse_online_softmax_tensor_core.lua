@@ -23,7 +23,9 @@
 -- fragments take more registers than that, rows are not kept in them; threads of a block that joins the parts, elements
 -- of each; stages: one, or those that are drawn; registers: most of a thread for fragments, streamed: where rows are
 -- not kept in them; shared_bytes: of a block; tensor_copies, producer: choices of whether TMA copies, and a producer
--- warp group issues that.
+-- warp group issues that; overlap, alternate: choices of whether the second product of a tile goes on beside the next
+-- tile's softmax, and whether two warp groups take turns; shared_registers: most for fragments where three groups
+-- have them.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 local chain = msched.load "rules.softmax_chain"
 
@@ -219,8 +221,31 @@ end
 
 local BYTES, MBARRIER_BYTES = 2, 128 -- of a factor; more than those of a pipeline take
 
+-- Registers of a lane for fragments where the second product goes on beside the next softmax: it adds to the sums, and
+-- exponentials are there twice.
+local function overlapped_registers(c, tile)
+  return tile.rows * (c.width + 2 * tile.columns) // (32 * c.group.warps)
+end
+
+-- Whether the second product of a tile goes on beside the next softmax, and groups take turns, as drawn. skips: of
+-- tiles that rows do not see, groups of one block that see unlike numbers each leave out their own, in a condition.
+local function overlap_by_draws(s, columns, c, tile, p, groups, ahead, producer, skips)
+  if not p.overlap or skips and tile.columns < 2 * tile.rows then return end
+  local overlap, alternate = common.sample_equal(s, p.overlap), common.sample_equal(s, p.alternate)
+  local most = overlapped_registers(c, tile) <= p.shared_registers and p.warps or 2 -- groups that have as many
+  if skips then most = math.min(most, tile.columns // tile.rows) end
+  s:assert(string.format("%s <= %s", overlap:name(), producer:name()))
+  s:assert(string.format("%s <= %s", overlap:name(), ahead:name()))
+  s:assert(string.format("%s * %s <= %d", overlap:name(), groups:name(), most))
+  s:assert(string.format("%s <= %s", alternate:name(), producer:name()))
+  s:assert(string.format("%s * 2 <= %s", alternate:name(), groups:name()))
+  s:assert(string.format("%s * %s <= %d", alternate:name(), groups:name(), math.min(most, 2)))
+  s:annotate(columns, "software_pipeline_overlap", overlap)
+  s:annotate(columns, "software_pipeline_alternate", alternate)
+end
+
 -- Copies of the tiles of both inputs run ahead, as far as is drawn; what a block has of shared memory holds the draws.
-local function run_ahead_by_draws(s, columns, c, tile, p, groups)
+local function run_ahead_by_draws(s, columns, c, tile, p, groups, skips)
   local ahead = common.sample_equal(s, p.stages)
   local queries = string.format("%s * %d", groups:name(), BYTES * tile.rows * c.depth)
   local tiles = BYTES * tile.columns * (c.depth + c.width)
@@ -228,6 +253,7 @@ local function run_ahead_by_draws(s, columns, c, tile, p, groups)
   local copies, producer = common.sample_equal(s, p.tensor_copies), common.sample_equal(s, p.producer)
   s:assert(string.format("%s <= %s", producer:name(), copies:name()))
   tiling.run_ahead(s, columns, ahead, false, copies, producer)
+  overlap_by_draws(s, columns, c, tile, p, groups, ahead, producer, skips)
 end
 
 -- Rows of one fragment may come from shared memory again for each tile of columns.
@@ -297,6 +323,7 @@ local function fused(sch, product, tile, p, context, folds, in_parts)
   take_padded(s, c, copies, outer, s:get_sblock(scores), s:get_sblock(name))
   if c.copy then s:compute_inline(s:get_sblock(c.copy)) end
   local own, names = {s:get_child_blocks(outer)}, {c.maximum, c.sum, name}
+  local skips = s:annotation(outer, "msched.idle_above_zero") ~= nil
   local warp, columns, side = chain.bind_tiles(s, outer, "threadIdx.y", p.warps, in_parts)
   for _, copy in ipairs {copies.keys, copies.values} do s:compute_at(copy, columns, {preserve_unit_loops = true}) end
   if s:child_count(columns) ~= 3 then return nil end
@@ -315,7 +342,7 @@ local function fused(sch, product, tile, p, context, folds, in_parts)
   end
   local lanes = context.target.vector_bytes // s:writes(copies.keys)[1].bytes
   for _, copy in ipairs {copies.keys, copies.values, copies.queries} do fetch(s, copy, lanes, warps) end
-  if warps then run_ahead_by_draws(s, columns, c, tile, p, side)
+  if warps then run_ahead_by_draws(s, columns, c, tile, p, side, skips)
   else tiling.run_ahead(s, columns, p.stages) end
   if in_parts then chain.join_parts(s, names, p.split.threads, p.split.lanes) end
   chain.leave_alone(s)

@@ -145,6 +145,7 @@ struct search_estimator {
   struct model_product *products; /* of a GPU: instead of nests, where tensor intrinsics multiply */
   uint32_t number_count, table_size, nest_count, draw_count, product_count;
   uint32_t jobs, unroll;   /* numbers: what is noted on the root; 0: nothing */
+  uint32_t overlap, turns; /* of a GPU: whether second products go on beside a softmax; whether groups take turns */
   double multiplying;      /* of a GPU: cycles of a multiprocessor's tensor cores, of products that nests do not show */
   int64_t most_vector;     /* elements that are vectorized at most */
   struct model_memo *memo; /* of a GPU: what nests cost that were estimated lately */

@@ -708,13 +708,23 @@ static uint64_t key_of(const struct search_estimator *d, const struct model_nest
   return key | 1;
 }
 
+/* Of products and what comes between them, cycles that overlaps hide: each hides its part of what is left. */
+static double hidden_cycles(const struct search_estimator *d, const double *numbers, double products, double between) {
+  const struct search_gpu *g = &d->machine.gpu;
+  double left = 1;
+  if (d->overlap && numbers[d->overlap] == 1) left *= 1 - g->overlap_hides;
+  if (d->turns && numbers[d->turns] == 1) left *= 1 - g->turns_hide;
+  return (1 - left) * fmin(products, between);
+}
+
 double model_gpu_cost(const struct search_estimator *d, const int64_t *decisions) {
-  double numbers[MODEL_NUMBERS], cycles = 0;
+  double numbers[MODEL_NUMBERS], cycles = 0, products, between = 0;
   bool placed = false;
   assert(d->machine.gpu.sms > 0 && d->number_count <= MODEL_NUMBERS);
   if (d->product_count) cycles = model_products_cost(d, decisions); /* and the kernels before them */
   model_compute_numbers(d, decisions, numbers);
   if (d->multiplying > 0) cycles = fed_cycles(d, numbers);
+  products = cycles;
   for (uint32_t i = 0; i < d->nest_count && cycles < INFINITY; i++) {
     cycles += d->nests[i].begins ? d->machine.gpu.launch : 0;
     if (!d->nests[i].counts) continue;
@@ -722,8 +732,9 @@ double model_gpu_cost(const struct search_estimator *d, const int64_t *decisions
     struct model_memo *known = &d->memo[i * REMEMBERED + (key >> 32) % REMEMBERED];
     if (known->key != key) *known = (struct model_memo){key, nest_cycles(d, i, numbers)};
     if (isinf(known->cycles)) return INFINITY;
-    cycles += known->cycles;
+    cycles += known->cycles, between += known->cycles;
     placed = placed || d->nests[i].placed;
   }
+  if (cycles < INFINITY) cycles -= hidden_cycles(d, numbers, products, between);
   return cycles * (placed ? fmax(d->machine.gpu.doubt, 1) : 1);
 }

@@ -173,6 +173,8 @@ static void read_note(struct reading *r, const struct vm_instruction *in) {
     r->lanes[inputs[0].ref] = number_of(r, &inputs[1]);
   if (!strcmp(name, "meta_schedule.parallel")) r->estimator->jobs = number_of(r, &inputs[1]);
   if (!strncmp(name, "meta_schedule.unroll_", 21)) r->estimator->unroll = number_of(r, &inputs[1]);
+  if (!strcmp(name, TIR_PIPELINE_OVERLAP)) r->estimator->overlap = number_of(r, &inputs[1]);
+  if (!strcmp(name, TIR_PIPELINE_ALTERNATE)) r->estimator->turns = number_of(r, &inputs[1]);
   if (!strcmp(name, "meta_schedule.vectorize") && inputs[1].kind == VM_INT)
     r->estimator->most_vector = inputs[1].integer;
 }

@@ -42,8 +42,9 @@ local function grouped(rows, columns, width)
   end, "Y")})
 end
 
--- Spaces of attention by warp groups alone, with these choices of TMA copies, a producer and tiles of columns.
-local function by_groups(copies, columns)
+-- Spaces of attention by warp groups alone, with these choices of TMA copies, a producer and tiles of columns; of whether
+-- second products overlap with the next softmax, and two groups take turns: neither unless it is said.
+local function by_groups(copies, columns, overlap, alternate)
   return string.format([[
 local ms, targets = require "msched", (require "msched").load "rules.targets"
 ms.space(targets.changed(targets.cuda, {%s = function(target)
@@ -51,8 +52,9 @@ ms.space(targets.changed(targets.cuda, {%s = function(target)
   assert(form.groups[1].warps == 4)
   form.tensor_copies, form.producer, form.stages = {%d}, {%d}, {1}
   form.tiles = {{rows = 64, columns = %d}}
+  form.overlap, form.alternate = {%d}, {%d}
   return {forms = {form}}
-end}))]], RULE, RULE, copies, copies, columns)
+end}))]], RULE, RULE, copies, copies, columns, overlap or 0, alternate or 0)
 end
 
 -- The space of float32 without schedules that are not fused, whose sketches are many.
@@ -119,6 +121,9 @@ local function check(func, draws, target, space, causal_tiles)
     kernel:export(sources:path(i .. ".cu"))
     if space and space ~= BY_THREADS then
       local text = files.read(sources:path(i .. ".cu"))
+      local overlaps, turns = space:match "form.overlap, form.alternate = {(%d)}, {(%d)}"
+      assert((text:find("ms_wgmma_wait_1()", 1, true) ~= nil) == (overlaps == "1"), "an overlap is not as asked for")
+      assert((text:find("ms_named_arrive(", 1, true) ~= nil) == (turns == "1"), "turns are not as asked for")
       assert(text:find("_registers(", 1, true), "no warp group multiplies registers")
       local produces = space:find("producer, form.stages = {1}, {1}", 1, true) ~= nil
       assert((text:find("ms_elect_one() != 0", 1, true) ~= nil) == produces, "a producer is not as asked for")
@@ -145,6 +150,15 @@ for copies = 0, 1 do
   local func = attention(2, 192, 192, 64, 64, "float16", {causal = true})
   assert(check(func, 1, HOPPER, by_groups(copies, 64), true) == 1)
 end
+
+-- The second product goes on beside the next softmax, two groups take turns, and both.
+for choice = 1, 3 do
+  local overlap, alternate = choice & 1, choice >> 1
+  local causal, type = choice == 3, choice == 2 and "bfloat16" or "float16"
+  local func = attention(1, causal and 256 or 128, causal and 256 or 320, 64, choice == 1 and 128 or 64, type, {causal = causal})
+  assert(check(func, 1, HOPPER, by_groups(1, choice == 3 and 128 or 64, overlap, alternate)) == 1)
+end
+assert(check(attention(1, 192, 100, 64, 64, "float16"), 1, HOPPER, by_groups(1, 64, 1, 0)) == 1)
 
 -- Lengths that no tile divides: the last tiles are whole, columns that are none weigh nothing, and rows that are none
 -- are not stored. TMA sets to zero what is outside.
@@ -216,9 +230,17 @@ for _, width in ipairs {64, 128} do
     local best = ms.estimator(func, trace, machine):best({seed = 1, budget = 100, most = 1, each = 1})[1]
     least[form] = math.min(least[form], best.cost)
     if i == 1 then
-      for _, d in ipairs(trace:draws()) do
-        trace = trace:with_decision(d.index, d.kind == "SamplePerfectTile" and {16, 2} or {0})
+      local function chosen(overlap, alternate)
+        local t, numbers = trace, {[5] = overlap, [6] = alternate}
+        for k, d in ipairs(trace:draws()) do
+          t = t:with_decision(d.index, d.kind == "SamplePerfectTile" and {16, 2} or {numbers[k] or 0})
+        end
+        return t
       end
+      local estimator = ms.estimator(func, trace, machine)
+      local both, one, neither = estimator:cost(chosen(0, 0)), estimator:cost(chosen(0, 1)), estimator:cost(chosen(1, 1))
+      assert(both < one and one < neither and both > 0.7 * neither, "what overlaps does not cost less")
+      trace = chosen(0, 0)
       local pool = ms.pool(func, {jobs = 1, target = HOPPER})
       local made = pool:replay({{trace = trace, seed = 1, candidate = 1}}, false)[1]
       pool:close()

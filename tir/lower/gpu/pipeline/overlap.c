@@ -180,7 +180,7 @@ static bool are_apart(const struct overlap *o) {
 static const char *why_not(struct overlap *o) {
   struct tir *ir = o->ir;
   struct tir_stmt_node n = *tir_as(ir, o->loop, TIR_LOOP);
-  if (n.loop_kind != TIR_SERIAL || !list_statements(o) || !find_products(o) || !find_rims(o))
+  if (n.loop_kind == TIR_THREAD_BINDING || !list_statements(o) || !find_products(o) || !find_rims(o))
     return "it is not one of two MMAs, the second of registers, whose stage buffers mbarriers free";
   if (!find_sums(o) || !are_apart(o)) return "the second MMAs' tile is not added to sums alone";
   struct tir_pointer phase;
@@ -290,7 +290,7 @@ static tir_buffer new_operand(struct overlap *o) {
   tir_buffer made = tir_new_buffer(ir, tir_symbol_of(ir, "next_operand"), b.type, shape, b.rank, b.scope);
   tir_as(ir, alloc, TIR_ALLOC)->alloc.buffer = made;
   tir_buffer_at(ir, made)->where = alloc;
-  tir_insert_before(ir, o->loop, alloc);
+  tir_insert_before(ir, tir_stmt_at(ir, o->loop)->first[TIR_BODY], alloc);
   return made;
 }
 
@@ -322,14 +322,30 @@ static tir_stmt new_loop(struct overlap *o) {
   return loop;
 }
 
-static void hoist_allocations(struct overlap *o) {
-  struct tir *ir = o->ir;
-  for (tir_stmt s = tir_stmt_at(ir, o->loop)->first[TIR_BODY], next; s; s = next) {
+/* Allocations of a loop come to the head of another, or before it. */
+static void move_allocations(struct tir *ir, tir_stmt from, tir_stmt loop, bool before) {
+  tir_stmt head = before ? TIR_NONE : tir_stmt_at(ir, loop)->first[TIR_BODY];
+  for (tir_stmt s = tir_stmt_at(ir, from)->first[TIR_BODY], next; s; s = next) {
     next = tir_stmt_at(ir, s)->next;
     if (!tir_is(ir, s, TIR_ALLOC)) continue;
     tir_detach(ir, s);
-    tir_insert_before(ir, o->loop, s);
+    tir_insert_before(ir, before ? loop : head, s);
   }
+}
+
+/* The first iteration, up to its second MMAs, which adds to sums that are scaled; with memory of its own. */
+static void put_first(struct overlap *o, uint32_t last, uint32_t tail) {
+  struct tir *ir = o->ir;
+  struct overlap first = {.low = o->low, .ir = ir, .loop = tir_clone_stmt(ir, o->loop)};
+  tir_insert_before(ir, o->loop, first.loop);
+  bool listed = list_statements(&first);
+  assert(listed && first.count == o->count);
+  (void)listed;
+  move_allocations(ir, first.loop, first.loop, true);
+  struct place p = {&first, tir_stmt_at(ir, first.loop)->prev, tir_as(ir, o->loop, TIR_LOOP)->loop.min};
+  put_copies(&p, 0, last);
+  put_copies(&p, tail, tail);
+  tir_kill(ir, first.loop);
 }
 
 static void take_turns(struct overlap *o) {
@@ -338,19 +354,17 @@ static void take_turns(struct overlap *o) {
   uint32_t tail = o->commit[1] + 2, between = o->commit[0] + 2, last = o->fence[1] - 2; /* before the tile is filled */
   struct tir_stmt_node n = *tir_as(ir, o->loop, TIR_LOOP);
   tir_type type = tir_type_of(ir, n.loop.extent);
-  tir_stmt begin = tir_new_if(ir, tir_int(ir, TIR_T_BOOL, 1)), around = begin;
-  tir_insert_before(ir, o->loop, begin);
-  struct place p = {o, begin, n.loop.min};
-  put_copies(&p, 0, last);
-  put_copies(&p, tail, tail);
-  tir_kill(ir, around);
-  tir_buffer change[] = {o->operand, new_operand(o)};
-  for (uint32_t i = between; i <= last; i++) lower_map(ir, o->at[i], 0, change_operand, change);
+  tir_stmt where = tir_buffer_at(ir, o->operand)->where;
+  tir_detach(ir, where);
+  tir_insert_before(ir, o->loop, where);
+  put_first(o, last, tail);
   tir_stmt loop = new_loop(o), head = tir_new_if(ir, tir_int(ir, TIR_T_BOOL, 1));
   tir_append(ir, loop, TIR_BODY, head);
-  tir_expr here = tir_var_expr(ir, tir_as(ir, loop, TIR_LOOP)->loop.var),
-           before = tir_sub(ir, here, tir_int(ir, type, 1));
-  p = (struct place){o, head, here};
+  tir_buffer change[] = {o->operand, new_operand(o)};
+  for (uint32_t i = between; i <= last; i++) lower_map(ir, o->at[i], 0, change_operand, change);
+  tir_expr one = tir_int(ir, type, 1), here = tir_var_expr(ir, tir_as(ir, loop, TIR_LOOP)->loop.var);
+  tir_expr before = tir_sub(ir, here, one);
+  struct place p = {o, head, here};
   put_copies(&p, 0, o->fence[0] - 1);
   put_call(&p, TIR_WGMMA_FENCE, -1, all, 3);
   put_copies(&p, o->fence[0] + 1, o->commit[0]);
@@ -364,9 +378,10 @@ static void take_turns(struct overlap *o) {
   put(&p, copy_operand(o, change[1]));
   p.iteration = before;
   put_copies(&p, tail + 1, tail + 1);
+  move_allocations(ir, o->loop, loop, false);
   tir_kill(ir, head);
   tir_insert_after(ir, o->loop, loop);
-  tir_expr end = tir_sub(ir, tir_add(ir, n.loop.min, n.loop.extent), tir_int(ir, type, 1));
+  tir_expr end = tir_sub(ir, tir_add(ir, n.loop.min, n.loop.extent), one);
   p = (struct place){o, loop, tir_simplify(ir, end)};
   put_call(&p, TIR_WGMMA_FENCE, -1, sums, 2);
   put_copies(&p, o->fence[1] + 1, o->commit[1] + 1);
@@ -401,7 +416,6 @@ bool lower_overlap(struct lowering *low) {
       continue;
     }
     next = tir_after(ir, s, low->body);
-    hoist_allocations(&o);
     add_in_place(&o);
     take_turns(&o);
   }
