@@ -42,8 +42,8 @@ local function grouped(rows, columns, width)
   end, "Y")})
 end
 
--- Spaces of attention by warp groups alone, with these choices of TMA copies, a producer and tiles of columns; of whether
--- second products overlap with the next softmax, and two groups take turns: neither unless it is said.
+-- Spaces of attention by warp groups alone, with these choices of TMA copies, a producer and tiles of columns; of
+-- whether second products overlap with the next softmax, and two groups take turns: neither unless it is said.
 local function by_groups(copies, columns, overlap, alternate)
   return string.format([[
 local ms, targets = require "msched", (require "msched").load "rules.targets"
@@ -155,7 +155,8 @@ end
 for choice = 1, 3 do
   local overlap, alternate = choice & 1, choice >> 1
   local causal, type = choice == 3, choice == 2 and "bfloat16" or "float16"
-  local func = attention(1, causal and 256 or 128, causal and 256 or 320, 64, choice == 1 and 128 or 64, type, {causal = causal})
+  local rows, columns = causal and 256 or 128, causal and 256 or 320
+  local func = attention(1, rows, columns, 64, choice == 1 and 128 or 64, type, {causal = causal})
   assert(check(func, 1, HOPPER, by_groups(1, choice == 3 and 128 or 64, overlap, alternate)) == 1)
 end
 assert(check(attention(1, 192, 100, 64, 64, "float16"), 1, HOPPER, by_groups(1, 64, 1, 0)) == 1)
@@ -238,7 +239,8 @@ for _, width in ipairs {64, 128} do
         return t
       end
       local estimator = ms.estimator(func, trace, machine)
-      local both, one, neither = estimator:cost(chosen(0, 0)), estimator:cost(chosen(0, 1)), estimator:cost(chosen(1, 1))
+      local function cost(overlap, alternate) return estimator:cost(chosen(overlap, alternate)) end
+      local both, one, neither = cost(0, 0), cost(0, 1), cost(1, 1)
       assert(both < one and one < neither and both > 0.7 * neither, "what overlaps does not cost less")
       trace = chosen(0, 0)
       local pool = ms.pool(func, {jobs = 1, target = HOPPER})
