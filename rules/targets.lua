@@ -145,17 +145,22 @@ local WGMMA = {float16 = {"float32", "f16", "f32", 2}, bfloat16 = {"float32", "b
                int8 = {"int32", "s8", "s32", 1}, uint8 = {"int32", "u8", "s32", 1},
                float32 = {"float32", "tf32", "f32", 4}, float8_e4m3fn = {"float32", "e4m3", "f32", 1},
                float8_e5m2 = {"float32", "e5m2", "f32", 1}}
+-- And of unlike bytes, as both are named: the second one's type.
+local MIXED = {u8s8 = {"uint8", "int8"}, s8u8 = {"int8", "uint8"}}
 
 -- By wgmma: four warps at once, n columns, of tiles that copies ahead, of 4 to 16 bytes a thread, bring to shared
 -- memory in wgmma's canonical layout; b by columns where elements have not 16 bits. sms: multiprocessors, as many as a
 -- persistent kernel has thread blocks.
 local function wgmma(inputs, n, sms)
-  local output, short_inputs, short_output, bytes = table.unpack(WGMMA[inputs])
+  local mixed = MIXED[inputs] or {inputs}
+  local output, short_inputs, short_output, bytes = table.unpack(WGMMA[mixed[1]])
   local k, by_columns = 32 // bytes, bytes ~= 2
-  local sync = string.format("wgmma_64x%dx%d_%s%s", n, k, short_inputs:rep(2), short_output)
+  local both = MIXED[inputs] and inputs or short_inputs:rep(2)
+  local sync = string.format("wgmma_64x%dx%d_%s%s", n, k, both, short_output)
   local transposed, shape = sync .. "_trans", string.format("_64x%d_%s", n, short_output)
-  return {inputs = inputs, output = output, multiples = {m = 64, n = n, k = k}, read_scope = "shared.dyn.panels",
-          scopes = {c = "wgmma.accumulator"}, fill = "wgmma_fill" .. shape, sync = by_columns and transposed or sync,
+  return {inputs = mixed[1], second = mixed[2], output = output, multiples = {m = 64, n = n, k = k},
+          read_scope = "shared.dyn.panels", scopes = {c = "wgmma.accumulator"}, fill = "wgmma_fill" .. shape,
+          sync = by_columns and transposed or sync,
           by_columns = by_columns, sync_by_columns = not by_columns and transposed or nil,
           sync_columns = not by_columns and sync .. "_columns" or nil,
           store = "wgmma_store" .. shape .. "_shared_dyn", bytes = bytes,
@@ -178,7 +183,7 @@ end
 local function groups_of(target)
   local groups, arch = {}, target.arch
   local function add(least, group) if arch >= least then groups[#groups + 1] = group end end
-  add_wgmma(target, groups, {"float16", "bfloat16", "int8", "uint8"})
+  add_wgmma(target, groups, {"float16", "bfloat16", "int8", "uint8", "u8s8", "s8u8"})
   add(70, wmma("float16", "float32", "f16", "f32"))
   add(70, wmma("float16", "float16", "f16", "f16"))
   add(75, wmma("int8", "int32", "s8", "s32"))

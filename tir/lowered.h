@@ -184,6 +184,8 @@ bool tir_is_wgmma_width(int64_t n);                                  /* there ar
 bool tir_wgmma_multiplies(tir_type input, tir_type sum, int64_t n);
 /* b may lie by rows: its columns need not be what is summed. */
 bool tir_wgmma_takes_rows(tir_type input);
+/* Whether elements of a and of b go together: they are alike, or bytes, signed or not. */
+bool tir_wgmma_pairs(tir_type a, tir_type b);
 double tir_wgmma_operand(tir_type input, double x); /* what is multiplied where x is read */
 /* How operands of a warp-group MMA lie: by their columns, or else by rows. */
 struct tir_wgmma_layout {

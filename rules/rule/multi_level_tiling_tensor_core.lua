@@ -4,7 +4,8 @@
 -- memory by all threads of a block, from there to fragments by warps. Opens what each group that fits makes, and the
 -- block as it was. Parameters: those of tiling.lua; groups of intrinsics, each {inputs, output, multiples = {m, n, k},
 -- scopes = {a, b, c}, fill, load_a, load_b, sync, store, by_columns, padding, read_scope, inner = {m, n}, pipeline}:
--- types of the elements, what the extents are multiples of, storage scopes of fragments; whether tiles of the second
+-- types of the elements (second: of the second input's, if they are others), what the extents are multiples of, storage
+-- scopes of fragments; whether tiles of the second
 -- input lie by columns; the elements by which rows of tiles are padded, or the scope of swizzled tiles; how many
 -- products' rows and columns a warp loads at once, where it is more than one; whether copies of tiles run ahead of the
 -- products. A second input that is constant is packed ahead as that matrix. Groups without loads also have
@@ -29,8 +30,8 @@ local nest = msched.load "rules.register_loops"
 
 -- Whether the intrinsics of a group are for what the block multiplies and adds up.
 local function has_types(sch, block, group, classes)
-  local reads = sch:reads(block)
-  for _, at in ipairs(classes.inputs) do if reads[at].type ~= group.inputs then return false end end
+  local reads, wanted = sch:reads(block), {group.inputs, group.second or group.inputs}
+  for i, at in ipairs(classes.inputs) do if reads[at].type ~= wanted[i] then return false end end
   return sch:writes(block)[1].type == group.output
 end
 

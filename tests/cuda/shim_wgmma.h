@@ -94,7 +94,7 @@ static inline uint32_t shim_of_registers(const struct shim_product *p, bool lowe
   return p->registers[k % 8 / 2][k / 8 * 2 + lower] >> k % 2 * 16 & 0xffff;
 }
 
-template <class IN, class SUM> static void shim_do_product(const struct shim_product *p, void *all) {
+template <class IN, class SUM, class BY = IN> static void shim_do_product(const struct shim_product *p, void *all) {
   enum { bytes = IN::bits / 8, depth = 32 / bytes };
   SUM *sums = (SUM *)all;
   struct shim_matrix a = {}, b = shim_described(p->b);
@@ -110,7 +110,7 @@ template <class IN, class SUM> static void shim_do_product(const struct shim_pro
     rows[lower] = at.row;
     double sum = sums[e];
     for (uint32_t k = 0; k < depth; k++)
-      sum += x[lower][k] * IN::value(shim_of_matrix(&b, bytes, !p->by_rows, (uint32_t)at.column, k));
+      sum += x[lower][k] * BY::value(shim_of_matrix(&b, bytes, !p->by_rows, (uint32_t)at.column, k));
     shim_round(&sums[e], sum);
   }
 }
@@ -169,6 +169,10 @@ static inline void shim_wait_products(int left) {
   [[maybe_unused]] static void ms_wgmma_m64n##n##k##depth##_##element##_##layout(S *d, uint64_t a, uint64_t b) {       \
     shim_begin_product({d, a, b, n, 0, by_rows, false, shim_do_product<shim_##element, S>, {}}, NULL);                 \
   }
+#define SHIM_WGMMA_BYTES(n, element, by)                                                                               \
+  [[maybe_unused]] static void ms_wgmma_m64n##n##k32_##element##by##_col(int32_t *d, uint64_t a, uint64_t b) {         \
+    shim_begin_product({d, a, b, n, 0, false, false, shim_do_product<shim_##element, int32_t, shim_##by>, {}}, NULL);  \
+  }
 #define SHIM_WGMMA_SHORT(n, element, layout, by_rows)                                                                  \
   SHIM_WGMMA_OF(n, 16, element, float, layout, by_rows)                                                                \
   [[maybe_unused]] static void ms_wgmma_m64n##n##k16_##element##_##layout##_columns(float *d, uint64_t a,              \
@@ -187,6 +191,8 @@ static inline void shim_wait_products(int left) {
   SHIM_WGMMA_OF(n, 8, tf32, float, col, false)                                                                         \
   SHIM_WGMMA_OF(n, 32, s8, int32_t, col, false)                                                                        \
   SHIM_WGMMA_OF(n, 32, u8, int32_t, col, false)                                                                        \
+  SHIM_WGMMA_BYTES(n, u8, s8)                                                                                          \
+  SHIM_WGMMA_BYTES(n, s8, u8)                                                                                          \
   SHIM_WGMMA_OF(n, 32, e4m3, float, col, false)                                                                        \
   SHIM_WGMMA_OF(n, 32, e5m2, float, col, false)
 SHIM_WGMMA(8)

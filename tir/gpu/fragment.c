@@ -33,6 +33,11 @@ bool tir_wgmma_multiplies(tir_type input, tir_type sum, int64_t n) {
   return sum == TIR_T_F32 && tir_is_wgmma_width(n) && (input == TIR_T_F32 || tir_type_is_short(input));
 }
 
+bool tir_wgmma_pairs(tir_type a, tir_type b) {
+  bool bytes = tir_type_bits(a) == 8 && tir_type_bits(b) == 8 && !tir_type_is_float(a) && !tir_type_is_float(b);
+  return a == b || bytes;
+}
+
 bool tir_wgmma_takes_rows(tir_type input) { return tir_type_bits(input) == 16; }
 
 double tir_wgmma_operand(tir_type input, double x) {

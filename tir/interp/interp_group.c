@@ -66,11 +66,12 @@ bool interp_do_wgmma_fill(struct tir_extern_call *call, void *data) {
   return true;
 }
 
-/* The type of a product's elements, whose b is argument 5. False: refused. */
+/* The type of a product's elements, those of a, where b's, argument 5, go with them. False: refused. */
 static bool input_of(struct tir_extern_call *call, tir_type *out) {
   enum { A = 3, B = 5 };
-  *out = interp_call_type(call, B);
-  if (interp_call_type(call, A) == *out && tir_wgmma_multiplies(*out, interp_call_type(call, 0), whole(call, 2)))
+  *out = interp_call_type(call, A);
+  if (tir_wgmma_pairs(*out, interp_call_type(call, B)) &&
+      tir_wgmma_multiplies(*out, interp_call_type(call, 0), whole(call, 2)))
     return true;
   return tir_call_fail(call, "there is no product of elements of these types");
 }

@@ -264,7 +264,7 @@ bool lower_is_async(const struct tir *ir, tir_stmt s); /* a store of an asynchro
 
 bool lower_calls(const struct tir *ir, tir_stmt s, enum tir_device_call which); /* it evaluates this call */
 bool lower_is_product(const struct tir *ir, tir_stmt s);                        /* a warp-group MMA */
-tir_type lower_wgmma_input(const struct tir *ir, tir_stmt product); /* of both operands; TIR_T_VOID: unlike ones */
+tir_type lower_wgmma_input(const struct tir *ir, tir_stmt product); /* of the first operand; TIR_T_VOID: unlike ones */
 bool lower_is_tma_copy(const struct tir *ir, tir_stmt s);           /* a tensor_copy or one of its kind */
 bool lower_is_arrival(const struct tir *ir, tir_stmt s);            /* at an mbarrier, of whatever block */
 /* Whether it evaluates a call that has one of these effects: bits of enum tir_effect. */

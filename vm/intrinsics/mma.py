@@ -32,7 +32,7 @@ def mma_init_impl(c: T.handle):
 #: T f32 = float32 | f16 = float16
 #= K T.Cast("float32", |
 #= Z ) |
-#@ product product_by m=16 n=8 k=8 a_m=16 a_n=8 a_at=vi,vk b_m=8 b_n=8 at=vk,vj type=float16 sum=<T> cast=<K> end=<Z> a=m16n8k8.matrixA b=m16n8k8.matrixB c=m16n8k8.matrixC factor=1 c_factor=1
+#@ product product_by m=16 n=8 k=8 a_m=16 a_n=8 a_at=vi,vk b_m=8 b_n=8 at=vk,vj type=float16 b_type=float16 sum=<T> cast=<K> end=<Z> a=m16n8k8.matrixA b=m16n8k8.matrixB c=m16n8k8.matrixC factor=1 c_factor=1
         T.ptx_mma("<T>", "m16n8k8", "row", "col", "float16", "float16", "<T>", A.data, (A.elem_offset // A.strides[0] // 32 * (A.strides[0] // 8) + A.elem_offset % A.strides[0] // 8) * 8 + A.elem_offset // A.strides[0] % 32 // 16 * 4, B.data, (B.elem_offset // B.strides[0] // 8 * (B.strides[0] // 32) + B.elem_offset % B.strides[0] // 32) * 8 + B.elem_offset % B.strides[0] % 32 // 8 * 2, C.data, (C.elem_offset // C.strides[0] // 8 // 2 * 2 * (C.strides[0] // 8) + C.elem_offset // C.strides[0] // 8 % 2 + C.elem_offset % C.strides[0] // 8 * 2) * 2, False)
 
 ### mma_store_m16n8k8_<T>_global

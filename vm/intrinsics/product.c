@@ -13,7 +13,8 @@ static bool adds_product(const struct tir *ir, tir_block block) {
   return sum->kind == TIR_ADD && (tir_at(ir, sum->a)->kind == TIR_MUL || tir_at(ir, sum->b)->kind == TIR_MUL);
 }
 
-/* The type of the elements that a block reads from other buffers than the one that it writes, where it is one. */
+/* The type of the elements that a block reads from other buffers than the one that it writes: the first one's, where
+ * both are as long. */
 static bool inputs_of(const struct tir *ir, tir_block block, tir_type *type) {
   struct tir_span reads = tir_regions(ir, block, false), writes = tir_regions(ir, block, true);
   uint32_t count = 0;
@@ -21,8 +22,8 @@ static bool inputs_of(const struct tir *ir, tir_block block, tir_type *type) {
     tir_buffer buffer = ir->regions.at[reads.first + i].buffer;
     if (buffer == ir->regions.at[writes.first].buffer) continue;
     tir_type own = tir_buffer_at(ir, buffer)->type;
-    if (count++ && own != *type) return false;
-    *type = own;
+    if (count && tir_type_bits(own) != tir_type_bits(*type)) return false;
+    if (!count++) *type = own;
   }
   return count == 2;
 }

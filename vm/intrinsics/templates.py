@@ -57,7 +57,7 @@ def copy(a: T.handle, c: T.handle):
 @T.prim_func(s_tir=True)
 def product(a: T.handle, b: T.handle, c: T.handle):
     A = T.match_buffer(a, (<a_m>, <a_n>), "<type>", align=64, offset_factor=<factor>, scope="<a>")
-    B = T.match_buffer(b, (<b_m>, <b_n>), "<type>", align=64, offset_factor=<factor>, scope="<b>")
+    B = T.match_buffer(b, (<b_m>, <b_n>), "<b_type>", align=64, offset_factor=<factor>, scope="<b>")
     C = T.match_buffer(c, (<m>, <n>), "<sum>", align=64, offset_factor=<c_factor>, scope="<c>")
     with T.sblock("root"):
         T.reads(C[0:<m>, 0:<n>], A[0:<a_m>, 0:<a_n>], B[0:<b_m>, 0:<b_n>])
@@ -79,7 +79,7 @@ def product(a: T.handle, b: T.handle, c: T.handle):
     sc = T.int32()
     tc = T.int32()
     A = T.match_buffer(a, (<a_m>, <a_n>), "<type>", align=64, offset_factor=<factor>, scope="<a>", strides=[sa, ta])
-    B = T.match_buffer(b, (<b_m>, <b_n>), "<type>", align=64, offset_factor=<factor>, scope="<b>", strides=[sb, tb])
+    B = T.match_buffer(b, (<b_m>, <b_n>), "<b_type>", align=64, offset_factor=<factor>, scope="<b>", strides=[sb, tb])
     C = T.match_buffer(c, (<m>, <n>), "<sum>", align=64, offset_factor=<c_factor>, scope="<c>", strides=[sc, tc])
     with T.sblock("root"):
         T.reads(C[0:<m>, 0:<n>], A[0:<a_m>, 0:<a_n>], B[0:<b_m>, 0:<b_n>])

@@ -30,7 +30,7 @@
 ### warp_mma_sync_<T>
 #: T 16x16x16_f16f16f32 = float32 | 16x16x16_bf16bf16f32 = float32
 #= I float16 | bfloat16
-#@ product product_by m=16 n=16 k=16 a_m=16 a_n=16 a_at=vi,vk b_m=16 b_n=16 at=vk,vj type=<I> sum=<T> cast=T.Cast("float32", end=) a=mma.matrix_a b=mma.matrix_b c=mma.accumulator factor=8 c_factor=16
+#@ product product_by m=16 n=16 k=16 a_m=16 a_n=16 a_at=vi,vk b_m=16 b_n=16 at=vk,vj type=<I> b_type=<I> sum=<T> cast=T.Cast("float32", end=) a=mma.matrix_a b=mma.matrix_b c=mma.accumulator factor=8 c_factor=16
         T.mma_sync(C.data, C.elem_offset // C.strides[0] // 16 * (C.strides[0] // 16) + C.elem_offset % C.strides[0] // 16, A.data, A.elem_offset // A.strides[0] // 16 * (A.strides[0] // 16) + A.elem_offset % A.strides[0] // 16, B.data, B.elem_offset // B.strides[0] // 16 * (B.strides[0] // 16) + B.elem_offset % B.strides[0] // 16, "row_major")
 
 ### warp_mma_sync_<T>_trans
@@ -39,7 +39,7 @@
 #= K 16 | 16 | 8 | 32 | 32 | 32
 #= X T.Cast("float32", | T.Cast("float32", | | T.Cast("int32", | T.Cast("float32", | T.Cast("float32",
 #= Z ) | ) | | ) | ) | )
-#@ product product_by m=16 n=16 k=<K> a_m=16 a_n=<K> a_at=vi,vk b_m=16 b_n=<K> at=vj,vk type=<I> sum=<T> cast=<X> end=<Z> a=mma.matrix_a b=mma.matrix_b c=mma.accumulator factor=8 c_factor=16
+#@ product product_by m=16 n=16 k=<K> a_m=16 a_n=<K> a_at=vi,vk b_m=16 b_n=<K> at=vj,vk type=<I> b_type=<I> sum=<T> cast=<X> end=<Z> a=mma.matrix_a b=mma.matrix_b c=mma.accumulator factor=8 c_factor=16
         T.mma_sync(C.data, C.elem_offset // C.strides[0] // 16 * (C.strides[0] // 16) + C.elem_offset % C.strides[0] // 16, A.data, A.elem_offset // A.strides[0] // 16 * (A.strides[0] // <K>) + A.elem_offset % A.strides[0] // <K>, B.data, B.elem_offset // B.strides[0] // 16 * (B.strides[0] // <K>) + B.elem_offset % B.strides[0] // <K>, "col_major")
 
 ### warp_mma_store_16x16_<T>_<S>

@@ -26,5 +26,5 @@
 #= K T.Cast("float32", | | T.Cast("int32",
 #= Z ) | | )
 #: L = vk,vj | _trans = vj,vk
-#@ product product_by m=16 n=16 k=16 a_m=16 a_n=16 a_at=vi,vk b_m=16 b_n=16 at=<L> type=<I> sum=<T> cast=<K> end=<Z> a=wmma.matrix_a b=wmma.matrix_b c=wmma.accumulator factor=16 c_factor=16
+#@ product product_by m=16 n=16 k=16 a_m=16 a_n=16 a_at=vi,vk b_m=16 b_n=16 at=<L> type=<I> b_type=<I> sum=<T> cast=<K> end=<Z> a=wmma.matrix_a b=wmma.matrix_b c=wmma.accumulator factor=16 c_factor=16
         T.tvm_mma_sync(C.data, C.elem_offset // C.strides[0] // 16 * (C.strides[0] // 16) + C.elem_offset % C.strides[0] // 16, A.data, A.elem_offset // A.strides[0] // 16 * (A.strides[0] // 16) + A.elem_offset % A.strides[0] // 16, B.data, B.elem_offset // B.strides[0] // 16 * (B.strides[0] // 16) + B.elem_offset % B.strides[0] // 16, C.data, C.elem_offset // C.strides[0] // 16 * (C.strides[0] // 16) + C.elem_offset % C.strides[0] // 16)

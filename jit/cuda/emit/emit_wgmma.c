@@ -112,8 +112,8 @@ static const char *ways_of(const struct emit_cuda_element *of, struct tir_wgmma_
 }
 
 /* d += a * b: d has n / 2 registers, and a, where no descriptor says where it lies, four. */
-static void multiply_function(struct emit_c *e, const struct emit_cuda_element *of, int n, struct tir_wgmma_layout lies,
-                              bool of_registers, const char *name) {
+static void multiply_function(struct emit_c *e, const struct emit_cuda_element *of, const struct emit_cuda_element *by,
+                              int n, struct tir_wgmma_layout lies, bool of_registers, const char *name) {
   enum { A = TIR_WGMMA_DEPTH / 4 };
   assert(tir_is_wgmma_width(n));
   if (!emit_c_needs(e, name)) return;
@@ -126,7 +126,7 @@ static void multiply_function(struct emit_c *e, const struct emit_cuda_element *
           "  asm volatile(\"{\\n  .reg .pred p;\\n  setp.ne.b32 p, 1, 0;\\n\"\n"
           "               \"  %s.m%dn%dk%d.%s.%s.%s {",
           emit_cuda_spelling(TIR_WGMMA_MMA), TIR_WGMMA_ROWS, n, tir_mma_depth(tir_type_bits(of->type)), of->sum,
-          of->name, of->name);
+          of->name, by->name);
   for (int i = 0; i < count; i++) fprintf(out, "%s%%%d", i ? ", " : "", i);
   fputs(of_registers ? "}, {" : "}, ", out);
   for (int i = 0; i < a; i++) fprintf(out, "%s%%%d", i ? ", " : "", count + i);
@@ -222,30 +222,36 @@ static void write_matrix(struct emit_c *e, tir_expr pointer, bool sums_along_row
           (long long)(TIR_PANEL_ROWS * s.panel), swizzle);
 }
 
-/* The type of the elements of a product's operands. NULL: refused. */
-static const struct emit_cuda_element *input_of(struct emit_c *e, tir_buffer a, tir_expr b_pointer) {
+/* The types of the elements of a product's operands. */
+struct inputs {
+  const struct emit_cuda_element *a, *b; /* a: NULL, refused */
+};
+
+static struct inputs inputs_of(struct emit_c *e, tir_buffer a, tir_expr b_pointer) {
   tir_expr offset;
   tir_buffer b = emit_c_pointed(e, b_pointer, &offset);
-  const struct emit_cuda_element *of = a && b ? emit_cuda_element_of(tir_buffer_at(e->ir, a)->type) : NULL;
-  if (of && tir_buffer_at(e->ir, b)->type == tir_buffer_at(e->ir, a)->type) return of;
-  if (a && b) emit_c_refuse(e, "a product of a warp group is of floats or of bytes, both alike");
-  return NULL;
+  if (!a || !b) return (struct inputs){NULL, NULL};
+  tir_type of = tir_buffer_at(e->ir, a)->type, by = tir_buffer_at(e->ir, b)->type;
+  struct inputs inputs = {emit_cuda_element_of(of), emit_cuda_element_of(by)};
+  if (inputs.a && inputs.b && tir_wgmma_pairs(of, by)) return inputs;
+  emit_c_refuse(e, "a product of a warp group is of floats, both alike, or of bytes");
+  return (struct inputs){NULL, NULL};
 }
 
-static void write_product(struct emit_c *e, const tir_expr *args, const struct emit_cuda_element *of,
-                          bool of_registers) {
+static void write_product(struct emit_c *e, const tir_expr *args, const struct inputs *inputs, bool of_registers) {
+  const struct emit_cuda_element *of = inputs->a;
   char name[64];
   int n = columns_of(e, args[2]);
   struct tir_wgmma_layout lies = {0};
   const struct tir_expr_node *layout = tir_at(e->ir, args[7]);
   if (layout->kind != TIR_STRING_IMM || !tir_wgmma_layout_of(tir_text(e->ir, layout->ref), &lies))
     emit_c_refuse(e, "an operand of wgmma lies neither by rows nor by columns");
-  snprintf(name, sizeof name, "ms_wgmma_m64n%dk%d_%s_%s%s", n, tir_mma_depth(tir_type_bits(of->type)), of->name,
-           lies.b_by_columns ? "col" : "row",
+  snprintf(name, sizeof name, "ms_wgmma_m64n%dk%d_%s%s_%s%s", n, tir_mma_depth(tir_type_bits(of->type)), of->name,
+           inputs->b == of ? "" : inputs->b->name, lies.b_by_columns ? "col" : "row",
            of_registers        ? "_registers"
            : lies.a_by_columns ? "_columns"
                                : "");
-  multiply_function(e, of, n, lies, of_registers, name);
+  multiply_function(e, of, inputs->b, n, lies, of_registers, name);
   fprintf(e->out, "%s(", name);
   write_fragment(e, args[0], n, args[1]);
   fputs(", ", e->out);
@@ -262,8 +268,8 @@ static void write_product(struct emit_c *e, const tir_expr *args, const struct e
 void emit_cuda_wgmma_mma(struct emit_c *e, tir_expr call) {
   const tir_expr *args = emit_cuda_operands(e, call);
   tir_expr offset;
-  const struct emit_cuda_element *of = input_of(e, emit_c_pointed(e, args[3], &offset), args[5]);
-  if (accumulators_of(e, args[0]) && of) write_product(e, args, of, false);
+  const struct inputs inputs = inputs_of(e, emit_c_pointed(e, args[3], &offset), args[5]);
+  if (accumulators_of(e, args[0]) && inputs.a) write_product(e, args, &inputs, false);
 }
 
 /* (c, index, n, a, index, b, stride, layout of b) */
@@ -274,8 +280,8 @@ void emit_cuda_wgmma_mma_registers(struct emit_c *e, tir_expr call) {
     emit_c_refuse(e, "a call of wgmma has a pointer to no operand of a warp group");
     return;
   }
-  const struct emit_cuda_element *of = input_of(e, a->ref, args[5]);
-  if (accumulators_of(e, args[0]) && of) write_product(e, args, of, true);
+  const struct inputs inputs = inputs_of(e, a->ref, args[5]);
+  if (accumulators_of(e, args[0]) && inputs.a) write_product(e, args, &inputs, true);
 }
 
 /* (c, n, element) */

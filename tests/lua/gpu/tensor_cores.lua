@@ -19,7 +19,9 @@ local PRODUCTS = {
   {"float32", "float32", 48, 64, 40, AMPERE}, {"int8", "int32", 48, 32, 64, AMPERE},
   {"float16", "float32", 128, 256, 192, HOPPER}, {"bfloat16", "float32", 256, 128, 128, HOPPER, true},
   {"int8", "int32", 128, 256, 384, HOPPER, true}, {"float32", "float32", 128, 128, 96, HOPPER, true},
-  {"uint8", "int32", 128, 128, 192, HOPPER}, {"float8_e4m3fn", "float32", 128, 256, 256, HOPPER, true},
+  {"uint8", "int32", 128, 128, 192, HOPPER}, {"uint8", "int32", 128, 128, 96, HOPPER, true, nil, "int8"},
+  {"int8", "int32", 64, 128, 128, HOPPER, true, nil, "uint8"},
+  {"float8_e4m3fn", "float32", 128, 256, 256, HOPPER, true},
   {"float8_e5m2", "float32", 48, 32, 64, ADA},
   {"float16", "float32", 192, 128, 128, HOPPER, false, true}, {"bfloat16", "float32", 128, 128, 96, HOPPER, true, true},
 }
@@ -47,9 +49,9 @@ local SLACK = 2048 -- bytes of shared memory that alignment may take
 
 local sources = dofile(arg[0]:match "^.*/" .. "../../support/lua/kernel_sources.lua")(run_kernels, seed)
 
-local function product(inputs, output, m, n, k, by_columns, a_by_columns)
+local function product(inputs, output, m, n, k, by_columns, a_by_columns, second)
   local A, B, r = te.placeholder(a_by_columns and {k, m} or {m, k}, inputs, "A"),
-    te.placeholder(by_columns and {n, k} or {k, n}, inputs, "B"), te.reduce_axis(k, "k")
+    te.placeholder(by_columns and {n, k} or {k, n}, second or inputs, "B"), te.reduce_axis(k, "k")
   return te.func("product", {A, B, te.compute({m, n}, function(i, j)
     local a, b = A[a_by_columns and {r, i} or {i, r}], B[by_columns and {j, r} or {r, j}]
     return te.sum(te.cast(a, output) * te.cast(b, output), r)
@@ -369,10 +371,10 @@ end
 
 local function check_products(list)
   for _, p in ipairs(list) do
-    local inputs, output, m, n, k, target, by_columns, a_by_columns = table.unpack(p)
+    local inputs, output, m, n, k, target, by_columns, a_by_columns, second = table.unpack(p, 1, 9)
     all_produce = inputs == "bfloat16"
     all_cluster = all_produce
-    check_all(product(inputs, output, m, n, k, by_columns, a_by_columns), inputs, output, target)
+    check_all(product(inputs, output, m, n, k, by_columns, a_by_columns, second), inputs, output, target)
   end
 end
 

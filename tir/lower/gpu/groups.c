@@ -78,13 +78,13 @@ static bool check_store(const struct lowering *low, tir_stmt s) {
   return even || refuse(low, s, "a warp group stores pairs of elements, which begin at an odd one");
 }
 
-/* Of a product's operands; TIR_T_VOID: they are of two, or no buffer's. */
+/* Of a product's first operand; TIR_T_VOID: the second is another's that does not go with it, or either no buffer's. */
 tir_type lower_wgmma_input(const struct tir *ir, tir_stmt product) {
   enum { A = 3, B = 5 };
   const struct tir_expr_node *held = tir_at(ir, arguments(ir, product)[A]);
   tir_buffer a = held->kind == TIR_DATA ? held->ref : tir_pointed(ir, arguments(ir, product)[A]);
   tir_buffer b = tir_pointed(ir, arguments(ir, product)[B]);
-  bool alike = a && b && tir_buffer_at(ir, a)->type == tir_buffer_at(ir, b)->type;
+  bool alike = a && b && tir_wgmma_pairs(tir_buffer_at(ir, a)->type, tir_buffer_at(ir, b)->type);
   return alike ? tir_buffer_at(ir, a)->type : TIR_T_VOID;
 }
 
