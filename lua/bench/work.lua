@@ -152,7 +152,8 @@ end
 -- has `again`, that is to be called once the arrays hold something else. nil: no vendor's operator is known for it.
 function work.of(operator, values, arrays)
   local maker = makers[operator]
-  local typed = operator == "attention" and values.dtype == "bfloat16" or has_types(values)
+  local half = values.dtype == "bfloat16" or values.dtype == "float16"
+  local typed = operator == "attention" and half or has_types(values)
   if not maker or not typed or (values.layout and values.layout:sub(-1) ~= "C") then return nil end
   return maker(values, arrays)
 end

@@ -501,6 +501,9 @@ static void keep_faster(struct cudnn *c, const struct vendor_work *work, struct 
 static bool prepare(void *started, const struct vendor_work *work, struct vendor_call *out) {
   struct cudnn *c = started;
   char why[300] = "";
+  if (work->op == VENDOR_ATTENTION)
+    return work->target && c->graphs && cudnn_attends(work) &&
+           cudnn_graphs_prepare(c->graphs, work, out, why, sizeof why);
   if (!has_routine(c, work)) return false;
   bool convolves = work->op == VENDOR_CONVOLUTION || work->op == VENDOR_TRANSPOSED;
   if (convolves && c->graphs && cudnn_graphs_prepare(c->graphs, work, out, why, sizeof why))

@@ -59,6 +59,19 @@ printed "^NRM_1_b1 *500.000 ms .* cuDNN 1.000 s 2.00$"
 ops DEP_4_b1 dtype=float16 --trials 1 || fail "no short floats: $(cat "$work/out" "$work/err")"
 printed "^DEP_4_b1_float16 *500.000 ms .* cuDNN 1.000 s 2.00$"
 printed "^ *cuDNN 9.4.5: NHWC, float16 result, the best of 10 plans: engine 7 14=5$"
+# Attention of short floats, by a graph of products, pointwise operations and reductions; of float32 cuDNN has none.
+for words in 1,2,16,24,16 2,1,16,16,16,causal=true; do
+  ops "ops:attention($words,dtype=float16)" --trials 1 || fail "no attention: $(cat "$work/out" "$work/err")"
+  printed "^attention_.*float16 *[0-9.]* m*s .* cuDNN 1.000 s "
+  printed "^ *cuDNN 9.4.5: attention, float16 result, the best of 4 plans: engine 7 14=5$"
+  ! grep -q "differs by" "$work/out" || fail "attention by cuDNN is another: $(cat "$work/out")"
+done
+FAKE_CUDNN=wrong ops "ops:attention(1,2,16,24,16,dtype=float16)" --trials 1 || fail "what cuDNN does wrong is held against msched"
+printed "differs by"
+FAKE_CUDNN=nograph ops "ops:attention(1,2,16,24,16,dtype=float16)" --trials 1 || fail "that no engine takes it is a failure: $(cat "$work/err")"
+! grep -q "^attention.*cuDNN" "$work/out" || fail "a row beside no attention of cuDNN's: $(cat "$work/out")"
+ops "ops:attention(1,2,16,24,16)" --trials 1 || fail "no attention of float32: $(cat "$work/out" "$work/err")"
+! grep -q "^attention.*cuDNN" "$work/out" || fail "cuDNN has no attention of float32: $(cat "$work/out")"
 # Without graphs that it takes, or functions of theirs, by its older interface, and that is said.
 FAKE_CUDNN=nograph ops DEP_4_b1 || fail "no older interface: $(cat "$work/err")"
 printed "^ *cuDNN 9.4.5: cudnnConvolutionForward, algorithm 1, NHWC, as by graphs cudnnBackendFinalize of the operation graph gives CUDNN_.*: no engine takes this graph$"
