@@ -4,7 +4,7 @@
 -- usage: msched attention.lua RUN_KERNELS SHAPES SEED
 local ms = require "msched"
 local files = dofile(arg[0]:match "^.*/" .. "../../support/lua/files.lua")
-local te, normalize = ms.te, ms.load "lua.lib.ops.normalize"
+local te, normalize, named = ms.te, ms.load "lua.lib.ops.normalize", ms.load "lua.lib.ops.named"
 local tune, jobs_of = ms.load "search.tune", dofile(arg[0]:match "^.*/" .. "../jobs.lua")
 
 local run_kernels, shapes, seed = arg[1], math.tointeger(arg[2]), math.tointeger(arg[3])
@@ -254,17 +254,23 @@ for _, width in ipairs {64, 128} do
          string.format("width %d: wgmma %.0f, mma.sync %.0f cycles", width, least.wgmma, least.mma_sync))
 end
 
--- Of decoding's sketches, those in parts cost less: a part's blocks keep all multiprocessors busy.
-do
-  local func, target = attention(32, 1, 4096, 128, 128, "float16"), ms.target(AMPERE)
-  local machine, least = analytical.machine(target), {whole = math.huge, parts = math.huge}
-  for _, sketch in ipairs(tune.open(func, target, {}).sketches) do
-    local form = sketch.trace:text():find("_join", 1, true) and "parts" or "whole"
-    local best = ms.estimator(func, sketch.trace, machine):best({seed = 1, budget = 100, most = 1, each = 1})[1]
-    least[form] = math.min(least[form], best.cost)
+-- Of decoding's sketches, those in parts cost less: a part's blocks keep all multiprocessors busy; also where heads
+-- share keys, and of lengths and widths that no tile divides.
+local DECODING = {"1 32 1 4096 128", "1 32 1 4096 128 kv_heads=8", "1 32 4 4000 80 kv_heads=16", "2 8 1 5000 144"}
+for _, target in ipairs {AMPERE, HOPPER} do
+  for _, words in ipairs(DECODING) do
+    local list = {"dtype=float16"}
+    for word in words:gmatch "%S+" do table.insert(list, #list, word) end
+    local func, machine = named.func("attention", list), analytical.machine(ms.target(target))
+    local least = {whole = math.huge, parts = math.huge}
+    for _, sketch in ipairs(tune.open(func, ms.target(target), {}).sketches) do
+      local form = sketch.trace:text():find("_join", 1, true) and "parts" or "whole"
+      local best = ms.estimator(func, sketch.trace, machine):best({seed = 1, budget = 100, most = 1, each = 1})[1]
+      least[form] = math.min(least[form], best.cost)
+    end
+    assert(least.parts < least.whole and least.whole < math.huge,
+           string.format("decoding %s: in parts %.0f, else %.0f cycles", words, least.parts, least.whole))
   end
-  assert(least.parts < least.whole and least.whole < math.huge,
-         string.format("decoding: in parts %.0f, else %.0f cycles", least.parts, least.whole))
 end
 
 -- Widths that are no whole fragments, and other types, are not fused.

@@ -30,7 +30,7 @@ local function quantities(kernel, resources)
   if loop.products == 0 then return q end
   q.products, q.share = loop.products, loop.products / loop.instructions
   for _, class in ipairs {"address", "barrier", "shared", "move"} do q[class] = loop[class] / loop.products end
-  q.waits = loop.waits / loop.products
+  q.waits, q.drains = loop.waits / loop.products, loop.drains
   return q
 end
 
@@ -104,7 +104,8 @@ local function check_counts()
   same(list[1].loop, {instructions = 8, products = 2, address = 1, barrier = 3, control = 2})
   local resources = {registers = 168, spill_stores = 0, spill_loads = 0, serialized = false}
   local q = quantities(list[1], resources)
-  same(q, {spills = 1, share = 0.25, address = 0.5, waits = 0.5, device_fences = 1, wide_loads = 0.5, wide_stores = 0})
+  same(q, {spills = 1, share = 0.25, address = 0.5, waits = 0.5, drains = 1})
+  same(q, {device_fences = 1, wide_loads = 0.5, wide_stores = 0})
   same(quantities(list[2], resources), {share = 0.4, wide_shared = 0.5, shared = 1, spills = 0})
   same(passed(q, ALWAYS), {"device_fences is 1, and at most 0", "spills is 1, and at most 0"})
   same(passed(q, {most = {registers = 168, address = 0.4}, least = {share = 0.3, wide_shared = 1}}),
@@ -147,7 +148,7 @@ end
 
 local WHOLE = {"registers", "instructions", "spills", "serialized", "global_loads", "wide_loads", "global_stores",
                "wide_stores", "wide_copies", "tensor_copies"}
-local LOOP = {"loop", "products", "share", "address", "barrier", "waits", "shared", "wide_shared", "move",
+local LOOP = {"loop", "products", "share", "address", "barrier", "waits", "drains", "shared", "wide_shared", "move",
               "device_fences", "loop_loads", "loop_stores"}
 
 -- The kernel that has most instructions is the main one; of all none spills.

@@ -3,7 +3,8 @@
 -- ptxas differ. Of the whole kernel: registers, instructions, global_loads and global_stores a thread, and the shares
 -- of them, and of asynchronous copies, that have 16 bytes (wide_loads, wide_stores, wide_copies). Of its main loop: the
 -- share of products among its instructions, and for each product so many of address arithmetic, of barriers, of
--- accesses to shared memory, of waits for products; wide_shared: the share of loads of shared memory of 16 bytes.
+-- accesses to shared memory, of waits for products (drains: how many wait for all); wide_shared: the share of loads
+-- of shared memory of 16 bytes.
 -- Spills, serialized wgmma and, in the loop, fences of the device have no place here: no kernel may have any.
 local HALF = " dtype=float16"
 
@@ -20,10 +21,11 @@ local function floats(name, operator, words, arch, share, wide_shared, shared)
           least = {share = share, wide_shared = wide_shared}}
 end
 
+-- The second product goes on beside the next softmax: the operand that it reads is then replaced by 32 moves.
 local function fused_attention(name, words, most_address, share)
   return {name = name, operator = "attention", words = words .. HALF, arch = "sm_90a",
-          most = {registers = 168, address = most_address, barrier = 0.75, waits = 0.17, shared = 0, move = 5,
-                  loop_loads = 0, loop_stores = 0},
+          most = {registers = 168, address = most_address, barrier = 0.75, waits = 0.17, drains = 1, shared = 0,
+                  move = 7, loop_loads = 0, loop_stores = 0},
           least = {share = share, tensor_copies = 1, wide_loads = 1}}
 end
 
@@ -40,6 +42,7 @@ return {
   warp_groups("convolution_f16", "conv2d", "16 14 14 256 256 3 1 1" .. HALF, 5.3),
   floats("convolution_f32", "conv2d", "16 14 14 256 256 3 1 1", "sm_90a", 0.8, 0.9, 0.13),
   fused_attention("attention", "1 16 2048 2048 64", 6, 0.016),
+  fused_attention("attention_wide", "1 16 2048 2048 128", 5, 0.02),
   fused_attention("attention_causal", "1 16 2048 2048 64 causal=true", 9.2, 0.014),
   {name = "attention_decoding", operator = "attention", words = "1 32 1 4096 128" .. HALF, arch = "sm_90a",
    most = {registers = 200, address = 4.1, shared = 1.4, loop_loads = 0, loop_stores = 0},
