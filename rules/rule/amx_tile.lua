@@ -130,11 +130,26 @@ local function loops_by_part(sch, block, a)
   return loops
 end
 
--- Whether the reduction is one piece: what is packed of the columns takes no more than half of a cache.
-local function is_in_one_piece(sch, loops, columns, target)
-  local bytes = columns * SIDE * 4 * sch:extent(loops.groups)
+-- What is packed of columns takes no more.
+local function panel_bytes(target) return target.l2_bytes // 2 end
+
+-- Bytes of what is packed of the columns of so many tiles, for a group of the reduction.
+local function bytes_of_group(sch, loops, columns)
+  local bytes = columns * SIDE * 4
   for _, l in ipairs(loops.reduce) do bytes = bytes * sch:extent(l) end
-  return bytes <= target.l2_bytes // 2
+  return bytes
+end
+
+-- Whether the reduction is one piece.
+local function is_in_one_piece(sch, loops, columns, target)
+  return bytes_of_group(sch, loops, columns) * sch:extent(loops.groups) <= panel_bytes(target)
+end
+
+-- Whether the second cache does not hold the operand that all columns share.
+local function is_far(sch, block, index, target)
+  local operand, size = sch:reads(block)[index + 1], 1
+  for _, n in ipairs(operand.shape) do size = size * n end
+  return size * operand.bytes > target.l2_bytes
 end
 
 -- The other spatial loops as one, and what is left of it within a chunk: of several, the innermost alone, as a chunk
@@ -156,11 +171,14 @@ local function split_outer(sch, loops)
   return nest.split_outer(sch, joined)
 end
 
--- From outside: what both operands differ by; chunks of the other spatial loops and of rows, run in parallel; columns;
--- blocks of the reduction, or all of it; what is left of the other spatial loops, and of a chunk; the reductions; the
--- accumulators; the instruction. Gives the loop of the instruction's rows, and those that are copied under: the operand
--- of the rows, that of the columns; and that the result is written under.
-local function tile(sch, block, loops, by, one_piece, side)
+-- From outside: what both operands differ by; chunks of the other spatial loops and of rows, run in parallel; columns,
+-- by packed panels; blocks of the reduction, or all of it; what is left of the other spatial loops, of a chunk, and,
+-- where columns are drawn, of these; the reductions; the accumulators; the instruction. Gives the loop of the
+-- instruction's rows, and those that are copied under: the operand of a chunk's rows, of an accumulator's, that of the
+-- columns; and that the result is written under.
+local function tile(sch, block, loops, by, target, side, in_panels)
+  local one_piece = is_in_one_piece(sch, loops, by[2], target)
+  local bytes = {bytes_of_group(sch, loops, by[2]) * (one_piece and sch:extent(loops.groups) or SIDE)}
   local outer, outer_rest = split_outer(sch, loops)
   local all_rows, rows, row
   if loops.lines then
@@ -172,19 +190,29 @@ local function tile(sch, block, loops, by, one_piece, side)
   local chunk, rows_outer = sch:split(all_rows, {sch:sample_perfect_tile(all_rows, 2, 64)})
   local columns_outer, columns, column = sch:split(loops.columns, {msched.rest, by[2], SIDE})
   local groups, group = sch:split(loops.groups, {msched.rest, SIDE})
-  local blocks, rest = nil, groups
-  if not one_piece then blocks, rest = sch:split(groups, {sch:sample_perfect_tile(groups, 2, 1024)}) end
+  local blocks, rest, panels, panel = nil, groups, columns_outer, nil
+  if in_panels then
+    local factors = {sch:sample_perfect_tile(columns_outer, 2, 64)}
+    panels, panel = sch:split(columns_outer, factors)
+    bytes[2] = factors[2]:name()
+  end
+  if not one_piece then
+    local factors = {sch:sample_perfect_tile(groups, 2, 1024)}
+    blocks, rest = sch:split(groups, factors)
+    bytes[3] = factors[2]:name()
+  end
+  if in_panels then sch:assert(string.format("%s <= %d", table.concat(bytes, " * "), panel_bytes(target))) end
   local order = {}
   local function add(l) if l then order[#order + 1] = l end end
   for _, l in ipairs(loops.batch) do add(l) end
-  add(outer) add(chunk) add(columns_outer) add(blocks) add(outer_rest) add(rows_outer)
+  add(outer) add(chunk) add(panels) add(blocks) add(outer_rest) add(rows_outer) add(panel)
   for _, l in ipairs(loops.reduce) do add(l) end
   add(rest) add(rows) add(columns) add(row) add(column) add(group) add(loops.neighbours)
   sch:reorder(order)
   sch:unroll(rows)
   sch:unroll(columns)
-  return {row = row, rows = chunk, columns = blocks or columns_outer,
-          written = one_piece and rows_outer or columns_outer}
+  return {row = row, rows = chunk, accumulated = one_piece and rows_outer or panels, columns = blocks or panels,
+          written = one_piece and (panel or rows_outer) or panels}
 end
 
 local function is_accepted(sch, row, intrinsic)
@@ -216,13 +244,13 @@ end
 local function finish(sch, block, context, a, by, intrinsic)
   local loops = loops_by_part(sch, block, a)
   local side = a.side or SIDE
-  local under = tile(sch, block, loops, by, is_in_one_piece(sch, loops, by[2], context.target), side)
+  local under = tile(sch, block, loops, by, context.target, side, is_far(sch, block, a.shared, context.target))
   if not is_accepted(sch, under.row, intrinsic) then return false end
   sch:annotate(block, "meta_schedule.auto_tensorize", intrinsic)
   sch:annotate(block, "meta_schedule.auto_tensorize_init",
                (side == SIDE and "amx_zero_" or string.format("amx_zero_%d_", side))
                  .. (sch:writes(block)[1].type == "int32" and "i32" or "f32"))
-  for _, copy in ipairs {{a.copy, a.at_rows and under.written or under.rows}, {a.packed, under.columns}} do
+  for _, copy in ipairs {{a.copy, a.at_rows and under.accumulated or under.rows}, {a.packed, under.columns}} do
     if copy[1] then
       if not sch:can_compute_at(copy[1], copy[2]) then return false end
       sch:compute_at(copy[1], copy[2], {preserve_unit_loops = true})
@@ -261,7 +289,8 @@ local function tiled(sch, block, context, a, by)
   if a.copied and not nest.with_last(s, b, a.shared, loops[a.depth]) then return nil end
   local own = a.neighbours and a or part_neighbours(s, b, a)
   own = {rows = own.rows, lines = own.lines, side = a.side, columns = own.columns, depth = own.depth,
-         neighbours = own.neighbours, each = a.each, width = a.width, packed = not constant and packed or nil}
+         neighbours = own.neighbours, shared = a.shared, each = a.each, width = a.width,
+         packed = not constant and packed or nil}
   return finish(s, b, context, own, by, intrinsic) and s or nil
 end
 

@@ -414,6 +414,33 @@ function tests.images_cost_what_they_do()
   end
 end
 
+-- Where the second cache does not hold the operand of the rows, several accumulators' columns are a packed panel,
+-- which that cache holds; the operand is read once for each.
+function tests.panels_of_columns()
+  local function made_of(rows, constant)
+    local func = ms.ops.func("dense", {rows, 512, 1024, dtype = "bfloat16", constant = constant})
+    local made = sketches(func, TILES, {rules = {"amx_tile"}})
+    return {table.unpack(made, 2)}
+  end
+  local rows, half = TILES.l2_bytes // 1024, TILES.l2_bytes // 2
+  for _, sch in ipairs(made_of(rows)) do assert(not sch.trace:text():find ":assert", sch.trace:text()) end
+  for _, sch in ipairs(made_of(rows + 32, true)) do
+    assert(sch.trace:text():find(" <= " .. half, 1, true), sch.trace:text())
+  end
+  for _, sch in ipairs(made_of(rows + 32, false)) do
+    local func = ms.ops.func("dense", {rows + 32, 512, 1024, dtype = "bfloat16", constant = false})
+    local function columns_of(panel)
+      local draw = sch.trace:draws()[2]
+      local all = draw.decision[1] * draw.decision[2]
+      local made = ms.apply(func, sch.trace:with_decision(draw.index, {all // panel, panel}))
+      local loops = {made:get_loops(made:get_sblock "W_global")}
+      return made:extent(loops[#loops - 1])
+    end
+    assert(columns_of(4) == 4 * columns_of(1) and columns_of(1) >= 16, sch.trace:text())
+    assert(not pcall(columns_of, 1024), "a packed panel is more than the cache holds")
+  end
+end
+
 -- Attention, its masks, and queries that share keys: both products by tiles, exponentials rounded to bfloat16. What has
 -- no whole tiles grows to such; other types stay.
 local function grouped(depth, width)
