@@ -37,7 +37,9 @@ local PARTS = {
       return p
     end,]], "matmul 1000 1000 1000" .. HALF, "matmul 128 1000 2048" .. HALF, "matmul 100 4096 4096" .. HALF,
             "conv2d 16 7 7 512 512 3 1 1 dtype=float16"},
-  vectors = {[[cross_thread_reduction = {thread_extents = own.cross_thread_reduction.thread_extents, vectors = false},
+  vectors = {[[cross_thread_reduction = function(target)
+      return targets.changed(own.cross_thread_reduction(target), {vectors = false})
+    end,
     postprocs = without(own.postprocs, "rewrite_vector_store"),
     rules = without(own.rules, "spatial_tiling"),]],
              "gelu 4096x4096", "gelu 4096x4096 dtype=float16", "layer_norm 8192x4096", "softmax 4096x1024",
