@@ -64,10 +64,12 @@ int tir_dot_width(const struct tir *ir, tir_stmt store);
 /* Bits of the part of a byte, widened, of which a store adds a product by a float32; 0: it adds no such. */
 int tir_part_bits(const struct tir *ir, tir_stmt store);
 
-/* An annotation of blocks, 0 or 1: what they write to parameters goes around the caches. Lowered, an attribute around a
+/* An annotation of blocks, 0, 1 or 2: what they write to parameters goes around the caches; 2: beside what the next row
+ * computes. Lowered, an attribute around a
  * store of a whole vector: its address is a multiple of so many bytes. Under a test, a call is_aligned(A.data, bytes),
  * that the parameter begins at a multiple of TIR_NONTEMPORAL_ALIGNMENT; the interpreter takes it that it does. */
 #define TIR_NONTEMPORAL "msched.nontemporal"
+#define TIR_JAM         "msched.jam" /* of a loop: those in it that may run side by side become one (jam.c) */
 
 /* On a block: its body may be left out where a sum over its iterations, in their order, is above 0; a list of their
  * coefficients, and a constant. */

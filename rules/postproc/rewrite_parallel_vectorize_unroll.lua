@@ -37,7 +37,7 @@ end
 -- Whether a long loop pays to be divided into vectors: lines that go around the caches are stored whole.
 local function wants_vectors(sch, block, divisions, ...)
   if not sch:is_spatial(block) then return false end
-  if sch:annotation(block, "msched.nontemporal") == 1 then return true end
+  if (sch:annotation(block, "msched.nontemporal") or 0) > 0 then return true end
   if divisions and sch:divides_floats(block) then return true end
   for _, op in ipairs {...} do if sch:has_call(block, op) then return true end end
   return false

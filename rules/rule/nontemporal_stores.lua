@@ -1,7 +1,8 @@
 -- Draws whether a result is stored around the caches: lines that are written whole and read by nothing then need not
 -- come from memory first, which is a third of the traffic of a copy. It pays where what the function touches is more
 -- than the last cache holds; of less the result would be in the cache for whoever reads it next, but where that cache
--- is hardly faster than the memory, as one that many cores share, it pays too.
+-- is hardly faster than the memory, as one that many cores share, it pays too. Where rows are reduced first, these
+-- stores may be delayed: they are under way while the next row is computed, which waits for its arithmetic otherwise.
 -- Parameters:
 --   least_caches   what the function's parameters fill at least, in sizes of the second caches of all cores
 -- Source: Intel 64 and IA-32 Architectures Optimization Reference Manual, "Non-temporal stores".
@@ -36,6 +37,14 @@ local function writes_results(sch, block, names)
   return #sch:consumers(block) == 0
 end
 
+-- Whether the block ends what reductions over rows begin.
+local function reads_reduced(sch, block)
+  for _, name in ipairs(sch:producers(block)) do
+    if sch:has_init(sch:get_sblock(name)) then return true end
+  end
+  return false
+end
+
 return msched.rule {
   name = "nontemporal_stores",
   apply = function(sch, block, context, self)
@@ -43,7 +52,9 @@ return msched.rule {
     if sch:is_root(block) or not sch:is_spatial(block) or sch:annotation(block, NOTE) ~= nil then return {sch} end
     local bytes, names = parameters(sch)
     if cache == 0 or not bytes or bytes <= self.parameters.least_caches * cache then return {sch} end
-    if writes_results(sch, block, names) then sch:annotate(block, NOTE, common.sample_equal(sch, {0, 1})) end
+    if writes_results(sch, block, names) then
+      sch:annotate(block, NOTE, common.sample_equal(sch, reads_reduced(sch, block) and {0, 1, 2} or {0, 1}))
+    end
     return {sch}
   end,
 }

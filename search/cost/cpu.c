@@ -582,12 +582,16 @@ static double waves(const struct search_estimator *d, const struct model_shape *
   return s->parallel ? ceil(chunks / d->machine.cores) / chunks : 1;
 }
 
+/* What a delayed nest takes of the memory's time, where the next row is computed meanwhile. */
+static const double DELAYED = 0.6;
+
 static double nest_cycles(const struct candidate *c, uint32_t nest) {
   const struct search_machine *m = &c->estimator->machine;
   const struct model_shape *s = &c->shapes[nest];
   double most = arithmetic_cycles(c, s), all = most;
   for (int level = s->nest->tile_copy; level < SEARCH_LEVELS; level++) { /* lines of a tile are written at once */
     double cycles = traffic(c, nest, level) / m->bytes_a_cycle[level];
+    if (goes_around(c, s->nest) && c->numbers[s->nest->nontemporal] == 2) cycles *= DELAYED;
     most = model_larger(most, cycles);
     all += cycles;
   }

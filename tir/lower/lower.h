@@ -70,6 +70,8 @@ bool lower_compact(struct lowering *low);       /* compact.c */
 bool lower_ends(struct lowering *low);          /* ends.c */
 bool lower_pad(struct lowering *low);           /* pad.c */
 bool lower_loops(struct lowering *low);         /* loops.c */
+bool lower_jam(struct lowering *low);           /* jam.c */
+bool lower_delay(struct lowering *low);         /* delay.c */
 bool lower_unswitch(struct lowering *low);      /* unswitch.c */
 bool lower_zeros(struct lowering *low);         /* zeros.c */
 bool lower_partition(struct lowering *low);     /* partition.c */

@@ -1,5 +1,6 @@
 /* Nontemporal stores: a result that is larger than the caches is written around them, in whole vectors, so that its
- * lines are not read first. A block asks for it by the annotation msched.nontemporal = 1, of the parameters it writes.
+ * lines are not read first. A block asks for it by the annotation msched.nontemporal = 1, of the parameters it writes;
+ * 2 asks for a delay besides (loop/delay.c).
  *
  * "note_results" comes while there are blocks: the parameters' numbers become an attribute of the function, of the same
  * name. "nontemporal" comes last but one. Requires: flat buffers, vector expressions. Gives: around stores of whole
@@ -19,10 +20,10 @@ enum { LEAST_ALIGNMENT = 16, MOST_STATEMENTS = 1500 };
 static bool reads_note(struct lowering *low, tir_block block, bool *asks) {
   struct tir *ir = low->ir;
   tir_expr value = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, TIR_NONTEMPORAL);
-  *asks = value && tir_is_const(ir, value, 1);
+  *asks = value && (tir_is_const(ir, value, 1) || tir_is_const(ir, value, 2));
   if (!value || *asks || tir_is_const(ir, value, 0)) return true;
   char *text = tir_print_expr(ir, value);
-  ms_fail(low->err, MS_LOWER_NONTEMPORAL, TIR_NONTEMPORAL " must be 0 or 1, not %s (annotation of block %s)",
+  ms_fail(low->err, MS_LOWER_NONTEMPORAL, TIR_NONTEMPORAL " must be 0, 1 or 2, not %s (annotation of block %s)",
           text ? text : "this", tir_block_name(ir, block));
   free(text);
   return false;
