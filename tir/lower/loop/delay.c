@@ -7,7 +7,8 @@
  *
  * Requires: blocks, and allocations where they belong (place.c). Gives: a serial loop in the parallel one, annotated as
  * a software pipeline whose last statement is a stage later, and takes its turn behind the one that runs as often
- * (jam.c). Keeps: everything else; a loop that cannot be divided, or has no such statement, stays. */
+ * (jam.c). Keeps: everything else; a loop that cannot be divided, or has no such statement, stays, and of one whose
+ * rows cannot have two buffers, as those of unknown length, each row ends before the next one (pipeline.c). */
 #include "tir/analysis/loads.h"
 #include "tir/lower/lower.h"
 #include "tir/node/arena.h"

@@ -396,6 +396,21 @@ static bool run_ahead(struct pipeline *p) {
   return true;
 }
 
+/* A loop that was made for a delay (loop/delay.c), which nobody asked to be a pipeline, is done as it stands where it
+ * cannot be one. */
+static bool run_ahead_or_drop(struct pipeline *p) {
+  struct lowering *low = p->low;
+  bool on_gpu = low->options && low->options->device == TIR_GPU;
+  bool delays = tir_annotation(low->ir, tir_stmt_at(low->ir, p->loop)->annotations, TIR_JAM) != TIR_NONE;
+  if (on_gpu || !delays) return run_ahead(p);
+  ms_error *err = low->err, ignored;
+  ms_clear(&ignored);
+  low->err = &ignored;
+  if (!run_ahead(p)) drop(low->ir, p->loop);
+  low->err = err;
+  return true;
+}
+
 static bool start(struct lowering *low, tir_stmt loop) {
   struct tir *ir = low->ir;
   struct tir_stmt_node n = *tir_stmt_at(ir, loop);
@@ -405,7 +420,7 @@ static bool start(struct lowering *low, tir_stmt loop) {
   p.stage_buffers = calloc(p.buffers, sizeof *p.stage_buffers);
   if (!p.own || !p.stage_buffers) abort();
   p.uses = p.own + p.buffers;
-  bool ok = run_ahead(&p);
+  bool ok = run_ahead_or_drop(&p);
   free(p.stage_buffers);
   free(p.own);
   return ok;
