@@ -6,7 +6,8 @@
  * written outside of such loops by the first block of a cluster. Keeps: everything else. What a block holds in its
  * shared memory, or threads in theirs, is that block's: each access must be to the part of the block that makes it,
  * which it is where the index moves by as much with the block's rank in all accesses, and reaches no further
- * without it; or does not move with it at all, and whether a block writes does not depend on its rank.
+ * without it; or does not move with it at all, and whether a block writes does not depend on its rank. What a kernel
+ * both writes and reads of the device's memory is divided so, too, or is the first block's alone.
  * Source: PTX ISA, "Cluster of Cooperative Thread Arrays". */
 #include "tir/arith/linear.h"
 #include "tir/lower/lower.h"
@@ -23,6 +24,7 @@ struct cluster {
   int64_t steps[TIR_MOST_RANK];
   struct tir_interval reach[TIR_MOST_RANK];
   bool seen, wrong, moves;
+  bool read, written, first, others; /* of the device's: by the first block alone, by others, too */
 };
 
 static bool is_cluster(const struct tir *ir, tir_stmt s) { return tir_loop_axis(ir, s) == TIR_CLUSTER_X; }
@@ -142,14 +144,61 @@ static bool are_apart(struct cluster *c, uint32_t rank) {
   return false;
 }
 
+/* Only the cluster's first block comes to the statement: a condition says so, or guard_stores will. */
+static bool is_by_first(const struct tir *ir, tir_stmt s) {
+  tir_stmt loop = loop_around(ir, s);
+  if (!loop)
+    return tir_is(ir, s, TIR_STORE) && tir_buffer_memory(ir, tir_stmt_at(ir, s)->store.buffer) == TIR_DEVICE_MEMORY;
+  const struct tir_stmt_node *n = tir_stmt_at(ir, loop);
+  for (tir_stmt p = tir_stmt_at(ir, s)->parent; p != loop; p = tir_stmt_at(ir, p)->parent) {
+    tir_expr e = tir_is(ir, p, TIR_IF) ? tir_stmt_at(ir, p)->test.condition : TIR_NONE;
+    while (e) {
+      const struct tir_expr_node *both = tir_at(ir, e);
+      const struct tir_expr_node *test = both->kind == TIR_AND ? tir_at(ir, both->b) : both;
+      if (test->kind == TIR_EQ && tir_at(ir, test->a)->kind == TIR_VAR && tir_at(ir, test->a)->ref == n->loop.var &&
+          test->b == n->loop.min)
+        return true;
+      e = both->kind == TIR_AND ? both->a : TIR_NONE;
+    }
+  }
+  return false;
+}
+
+static void look_at_device(struct tir *ir, void *data, tir_stmt s, const struct access *a, bool writes) {
+  struct cluster *c = data;
+  if (a->buffer != c->held) return;
+  *(writes ? &c->written : &c->read) = true;
+  if (is_by_first(ir, s)) {
+    c->first = true;
+    return;
+  }
+  c->others = true;
+  look_at(ir, data, s, a, writes);
+}
+
+/* No barrier orders what blocks of a cluster do in the device's memory: of what a kernel writes and reads, each has its
+ * part, or the first one all. */
+static bool check_device(struct cluster *c, tir_buffer b) {
+  struct tir *ir = c->low->ir;
+  c->read = c->written = c->first = c->others = false;
+  lower_visit(ir, c->top, look_at_device, c);
+  if (!c->read || !c->written) return true;
+  if (c->first ? !c->others : !c->wrong && c->moves && are_apart(c, tir_buffer_at(ir, b)->rank)) return true;
+  return tir_refuse(ir, c->low->err, MS_LOWER_KERNEL, TIR_NONE,
+                    "of `%s` a block of a cluster may read what another one writes", tir_buffer_name(ir, b));
+}
+
 static bool check_held(struct cluster *c) {
   struct tir *ir = c->low->ir;
   uint32_t count = ir->buffers.count;
   for (tir_buffer b = 1; b < count; b++) {
-    if (tir_buffer_memory(ir, b) == TIR_DEVICE_MEMORY || !lower_uses_buffer(ir, c->top, b)) continue;
     uint32_t rank = tir_buffer_at(ir, b)->rank;
+    if (rank > TIR_MOST_RANK || !lower_uses_buffer(ir, c->top, b)) continue;
     c->held = b, c->seen = c->wrong = c->moves = false;
-    if (rank > TIR_MOST_RANK) continue;
+    if (tir_buffer_memory(ir, b) == TIR_DEVICE_MEMORY) {
+      if (!check_device(c, b)) return false;
+      continue;
+    }
     lower_visit(ir, c->top, look_at, c);
     if (c->wrong || (c->moves && !are_apart(c, rank)))
       return tir_refuse(ir, c->low->err, MS_LOWER_KERNEL, TIR_NONE,
