@@ -6,7 +6,7 @@
  *                                                          for tx: { join p along tx; if tx == 0: B[i] = p }
  * Where they are bound to the blocks of a cluster (clusterCtaIdx.x), each block leaves what its threads have joined in
  * its shared memory, and, once all of the cluster have, joins what all have left, in the order of their ranks; no block
- * goes on, and may end, before all have read.
+ * goes on, and may end, before all have read. Threads that have results of their own have places of their own there.
  *
  * Requires: blocks. Gives: no block whose reduction iterations are bound to threads; attributes LOWER_REDUCE around
  * calls that join. Keeps: everything else. Where B is a thread's own memory, each thread stores; where it is a block's,
@@ -32,6 +32,19 @@ struct crossing {
 
 static bool is_axis(const struct tir *ir, tir_stmt s) { return tir_is_joining_axis(tir_loop_axis(ir, s)); }
 static bool is_cluster(const struct tir *ir, tir_stmt s) { return tir_loop_axis(ir, s) == TIR_CLUSTER_X; }
+
+/* Whether the loop's iterations are threads of one block, which share its memory. */
+static bool is_thread(const struct tir *ir, tir_stmt s) {
+  enum tir_axis axis = tir_loop_axis(ir, s);
+  return tir_is_thread_axis(axis) || tir_is_virtual_axis(axis);
+}
+
+/* The loop of the cluster's blocks that reduce; TIR_NONE: none do. */
+static tir_stmt cluster_of(const struct crossing *c) {
+  for (uint32_t i = 0; i < c->count; i++)
+    if (c->reduces[i] && is_cluster(c->low->ir, c->loops[i])) return c->loops[i];
+  return TIR_NONE;
+}
 
 static bool refuse(const struct crossing *c, const char *what) {
   return tir_refuse(c->low->ir, c->low->err, MS_LOWER_REDUCTION, c->block, "block \"%s\": %s",
@@ -85,6 +98,14 @@ static bool gather_loops(struct crossing *c) {
     c->reduces[c->count++] = reduces;
   }
   if (!c->count) return refuse(c, "the threads that reduce are bound outside of the block around it");
+  bool outside = false;
+  for (tir_stmt p = cluster_of(c) ? tir_stmt_at(ir, c->loops[0])->parent : TIR_NONE; p;
+       p = tir_stmt_at(ir, p)->parent) {
+    outside |= tir_is(ir, p, TIR_BLOCK);
+    if (!is_thread(ir, p)) continue;
+    if (outside) return refuse(c, "threads have results that a cluster joins outside of the block around it");
+    if (tir_loop_extent(ir, p) < 1) return refuse(c, "a loop of threads has no constant length");
+  }
   if (!tir_only_loops_between(ir, c->block, tir_stmt_at(ir, c->loops[0])->parent))
     return refuse(c, "more than loops stands between the threads that reduce and the block");
   return true;
@@ -310,33 +331,47 @@ static tir_expr over_copies(struct crossing *c, tir_expr e, const tir_expr *valu
 
 /* ---- Blocks of a cluster ---- */
 
-/* The loop of the cluster's blocks that reduce; TIR_NONE: none do. */
-static tir_stmt cluster_of(const struct crossing *c) {
-  for (uint32_t i = 0; i < c->count; i++)
-    if (c->reduces[i] && is_cluster(c->low->ir, c->loops[i])) return c->loops[i];
-  return TIR_NONE;
-}
-
 /* What another block's memory is loaded as: a register's width. */
 static tir_type loaded_type(tir_type t) {
   if (tir_type_bits(t) >= 32) return t;
   return tir_type_is_float(t) ? TIR_T_F32 : TIR_T_I32;
 }
 
-/* Memory of a block, where it leaves what its threads have joined of number k. */
-static tir_buffer new_slot(struct crossing *c, uint32_t k) {
+/* The place of a thread's result among those of the block, of which *count are made. */
+static tir_expr slot_of(struct crossing *c, const tir_expr *values, int64_t *count) {
+  struct tir *ir = c->low->ir;
+  tir_expr at = tir_int(ir, TIR_T_I32, 0);
+  *count = 1;
+  for (tir_stmt p = tir_stmt_at(ir, c->loops[0])->parent; p; p = tir_stmt_at(ir, p)->parent) {
+    if (!is_thread(ir, p)) continue;
+    tir_expr own = tir_sub(ir, tir_var_expr(ir, tir_as(ir, p, TIR_LOOP)->loop.var), tir_as(ir, p, TIR_LOOP)->loop.min);
+    at = tir_add(ir, at, tir_mul(ir, tir_cast(ir, TIR_T_I32, own), tir_int(ir, TIR_T_I32, *count)));
+    *count *= tir_loop_extent(ir, p);
+  }
+  for (uint32_t i = 0; i < c->count; i++) {
+    if (c->reduces[i] || !is_thread(ir, c->loops[i])) continue;
+    tir_expr own = tir_sub(ir, values[i], tir_as(ir, c->loops[i], TIR_LOOP)->loop.min);
+    at = tir_add(ir, at, tir_mul(ir, tir_cast(ir, TIR_T_I32, own), tir_int(ir, TIR_T_I32, *count)));
+    *count *= tir_loop_extent(ir, c->loops[i]);
+  }
+  return at;
+}
+
+/* Memory of a block, where it leaves what its threads have joined of number k, of so many results side by side. */
+static tir_buffer new_slot(struct crossing *c, uint32_t k, int64_t count) {
   struct tir *ir = c->low->ir;
   tir_buffer to = c->reduction.buffers[k];
-  tir_expr one = tir_int(ir, TIR_T_I32, 1);
+  tir_expr extent = tir_int(ir, TIR_T_I32, count);
   tir_symbol name = tir_symbol_format(ir, "%s_block", tir_buffer_name(ir, to));
-  tir_buffer slot = tir_new_buffer(ir, name, loaded_type(tir_buffer_at(ir, to)->type), &one, 1,
+  tir_buffer slot = tir_new_buffer(ir, name, loaded_type(tir_buffer_at(ir, to)->type), &extent, 1,
                                    tir_scope_named(ir, TIR_SCOPE_SHARED));
   tir_add_alloc(ir, tir_parent_block(ir, c->loops[0]), slot);
   return slot;
 }
 
 /* The loop in which a thread joins, to what it has, what each block has left. */
-static tir_stmt join_slots(struct crossing *c, tir_stmt blocks, const tir_buffer *slots, const tir_expr *values) {
+static tir_stmt join_slots(struct crossing *c, tir_stmt blocks, const tir_buffer *slots, tir_expr at,
+                           const tir_expr *values) {
   struct tir *ir = c->low->ir;
   tir_expr left[TIR_MOST_REDUCED], right[TIR_MOST_REDUCED], made[TIR_MOST_REDUCED];
   tir_expr zero = tir_int(ir, TIR_T_I32, 0), one = tir_int(ir, TIR_T_I32, 1);
@@ -346,7 +381,7 @@ static tir_stmt join_slots(struct crossing *c, tir_stmt blocks, const tir_buffer
   tir_stmt loop = tir_new_loop(ir, rank, zero, extent, TIR_UNROLLED);
   for (uint32_t k = 0; k < count; k++) {
     tir_type type = tir_buffer_at(ir, slots[k])->type, own = tir_buffer_at(ir, c->part[k])->type;
-    tir_expr args[] = {tir_new_pointer(ir, slots[k], zero, one, TIR_POINTER_READS), tir_var_expr(ir, rank)};
+    tir_expr args[] = {tir_new_pointer(ir, slots[k], at, one, TIR_POINTER_READS), tir_var_expr(ir, rank)};
     right[k] = tir_cast(ir, own, tir_call(ir, type, tir_device_symbol(ir, TIR_CLUSTER_LOAD), args, 2));
     left[k] = load_part(c, k, values);
   }
@@ -362,18 +397,19 @@ static void join_blocks(struct crossing *c, const tir_expr *values, tir_stmt ins
   tir_stmt blocks = cluster_of(c);
   if (!blocks) return;
   tir_buffer slots[TIR_MOST_REDUCED];
-  tir_expr zero = tir_int(ir, TIR_T_I32, 0), first = first_thread(c, values, TIR_NONE, TIR_BLOCK_MEMORY);
+  int64_t count;
+  tir_expr at = slot_of(c, values, &count), first = first_thread(c, values, TIR_NONE, TIR_BLOCK_MEMORY);
   tir_stmt test = tir_new_if(ir, first ? first : tir_int(ir, TIR_T_BOOL, 1));
   tir_append(ir, inside, TIR_BODY, test);
   for (uint32_t k = 0; k < c->reduction.count; k++) {
-    slots[k] = new_slot(c, k);
+    slots[k] = new_slot(c, k, count);
     tir_expr value = tir_cast(ir, tir_buffer_at(ir, slots[k])->type, load_part(c, k, values));
-    tir_append(ir, test, TIR_BODY, tir_new_store(ir, slots[k], &zero, value));
+    tir_append(ir, test, TIR_BODY, tir_new_store(ir, slots[k], &at, value));
   }
   tir_append(ir, inside, TIR_BODY, lower_new_call(ir, TIR_CLUSTER_BARRIER, NULL, 0));
   for (uint32_t k = 0; k < c->reduction.count; k++)
     tir_append(ir, inside, TIR_BODY, store_part(c, k, values, c->reduction.identity[k]));
-  tir_append(ir, inside, TIR_BODY, join_slots(c, blocks, slots, values));
+  tir_append(ir, inside, TIR_BODY, join_slots(c, blocks, slots, at, values));
   tir_append(ir, inside, TIR_BODY, lower_new_call(ir, TIR_CLUSTER_BARRIER, NULL, 0));
 }
 
