@@ -144,9 +144,9 @@ static void *reduction(struct operations *o, int by, void *x, void *y, const cha
 static void *mask(struct operations *o, void *scores, const struct shape *all) {
   struct cudnn_graph *g = o->g;
   const int wide = GRAPH_DATA_FLOAT, whole = GRAPH_DATA_INT32, truth = GRAPH_DATA_BOOLEAN;
-  void *rows = pointwise(o, GRAPH_INDEX, wide, ROWS, scores, NULL, NULL,
+  void *rows = pointwise(o, GRAPH_INDEX, whole, ROWS, scores, NULL, NULL,
                          tensor_on_the_way(g, whole, all, "rows' numbers"), "rows' numbers");
-  void *columns = pointwise(o, GRAPH_INDEX, wide, WIDTH, scores, NULL, NULL,
+  void *columns = pointwise(o, GRAPH_INDEX, whole, WIDTH, scores, NULL, NULL,
                             tensor_on_the_way(g, whole, all, "columns' numbers"), "columns' numbers");
   void *sees = pointwise(o, GRAPH_AT_LEAST, truth, -1, rows, columns, NULL,
                          tensor_on_the_way(g, truth, all, "what rows see"), "what rows see");

@@ -1,7 +1,8 @@
 /* Graphs of several operations: products of matrices, pointwise operations and reductions of tensors of four
  * dimensions, one after another; what is computed on the way is in no memory. It refuses what cuDNN would: a tensor on
  * the way that nothing has computed, one in memory that is computed and read again, extents that do not belong
- * together, an index without an axis. Everything is computed in double, and rounded to its tensor's type. */
+ * together, an index without an axis, operations of another type than cuDNN's frontend gives them. Everything is
+ * computed in double, and rounded to its tensor's type. */
 #include "cudnn_graph.h"
 #include "tir/tir.h"
 
@@ -96,6 +97,8 @@ static const char *do_pointwise(struct run *r, const struct descriptor *o) {
     return "a pointwise operation's second input is not there";
   if (mode == INDEX && !axis) return "an index has no axis";
   if ((mode == INDEX) != (y->type == I32) || (mode == AT_LEAST) != (y->type == TRUTH)) return "it has another type";
+  bool whole = mode == INDEX || mode == AT_LEAST;
+  if (fake_number(how, 1) != (whole ? y->type : F32)) return "it is computed in another type";
   if (axis) fake_integers(how, 9, &along);
   y->made = true;
   for (int i = 0; y->at && i < count_of(y); i++) {
