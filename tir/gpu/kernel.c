@@ -37,6 +37,17 @@ static void over_loops_of(struct tir *ir, tir_block around, tir_expr *ranges, ui
   tir_subst_clear(ir);
 }
 
+/* Of what blocks of a cluster touch, the first one's: each has memory of its own. */
+static void of_first_block(struct tir *ir, tir_stmt s, tir_stmt high, tir_expr *ranges, uint32_t rank,
+                           struct tir_guards *guards) {
+  while (s && s != high && tir_loop_axis(ir, s) != TIR_CLUSTER_X) s = tir_stmt_at(ir, s)->parent;
+  if (!s || s == high) return;
+  tir_subst_var(ir, tir_as(ir, s, TIR_LOOP)->loop.var, tir_as(ir, s, TIR_LOOP)->loop.min);
+  for (uint32_t i = 0; i < 2 * rank; i++) ranges[i] = tir_subst(ir, ranges[i]);
+  for (uint32_t i = 0; i < guards->count; i++) guards->left[i] = tir_subst(ir, guards->left[i]);
+  tir_subst_clear(ir);
+}
+
 /* What is touched of a dimension: no more than conditions let it, and where they are left aside. */
 struct extent {
   struct tir_touched guarded, unguarded;
@@ -56,6 +67,7 @@ static void add_region(struct tir *ir, struct extent *box, tir_block block, stru
   for (tir_block around = tir_parent_block(ir, block); around && tir_is_below(ir, around, high);
        around = tir_parent_block(ir, around))
     over_loops_of(ir, around, ranges, rank);
+  of_first_block(ir, block, high, ranges, rank, &guards);
   tir_relax_region(ir, ranges, rank, vars, count, now);
   for (uint32_t d = 0; d < rank; d++) tir_touch(ir, &box[d].unguarded, now[d]);
   count += tir_guard_vars(ir, &guards, vars + count);

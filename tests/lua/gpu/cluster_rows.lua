@@ -89,6 +89,14 @@ for _, each in ipairs {{"64x4096", HOPPER}, {"4096x8192", HOPPER}, {"16x65536", 
   assert(#shared + #kept == 0, each[1] .. " " .. each[2])
 end
 
+-- A block of the cluster has no more memory than its part takes.
+do
+  local func = named("softmax", "2x65536")
+  local _, kept = sketches_of(func, HOPPER)
+  local _, accepted = thread_loads.drawn(func, HOPPER, kept, 8, seed)
+  assert(#kept > 0 and accepted > 0, "rows that a cluster keeps are refused")
+end
+
 -- The least cost of the candidates of these sketches.
 local function least(func, traces)
   local cost, machine = math.huge, analytical.machine(ms.target(HOPPER))
