@@ -679,6 +679,10 @@ bool tir_contains_block(const struct tir *ir, tir_stmt top); /* below it */
 uint32_t tir_stmt_exprs(const struct tir *ir, tir_stmt s, tir_expr out[4]);
 bool tir_is_below(const struct tir *ir, tir_stmt s, tir_stmt above);    /* strictly */
 int tir_compare_position(const struct tir *ir, tir_stmt a, tir_stmt b); /* order of text; an ancestor comes first */
+/* Entry `i` of how rows lie apart that the block writes (StorageAlign), a list of four integers; TIR_NONE: there is
+ * none, or none such. Rows get fewer than TIR_MOST_APART elements more. (gpu/kernel.c) */
+tir_expr tir_row_entry(const struct tir *ir, tir_block block, uint32_t i);
+enum { TIR_MOST_APART = 1 << 20 };
 tir_block tir_parent_block(const struct tir *ir,
                            tir_stmt s); /* the block whose scope s is in; TIR_NONE above the root */
 tir_func tir_func_of(const struct tir *ir, tir_stmt s);

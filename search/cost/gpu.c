@@ -308,7 +308,7 @@ static void add_rounds(struct work *w, const struct model_nest *copy, bool divid
 /* How long a dimension is in shared memory, where rows are laid apart: as tir_pad_rows has it. */
 static double laid_width(const struct model_nest *copy, uint32_t d, double width, double inner) {
   if (!copy || copy->align_factor <= 0 || d != copy->align_dimension) return width;
-  for (double more = 0; more < (double)copy->align_factor; more++)
+  for (double more = 0; more < fmin((double)copy->align_factor, TIR_MOST_APART); more++)
     if (fmod((width + more) * inner - (double)copy->align_offset, (double)copy->align_factor) == 0) return width + more;
   return width;
 }

@@ -553,11 +553,10 @@ static uint32_t lanes_of(const struct reading *r, tir_block block) {
 
 /* How rows of what the nest stores are laid apart: as the last entry has it. */
 static void read_alignment(const struct tir *ir, struct model_nest *nest, tir_block block) {
-  tir_expr all = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "buffer_dim_align");
-  for (uint32_t i = 0; all && i < tir_at(ir, all)->count; i++) {
-    const tir_expr *entry = tir_operands(ir, tir_at(ir, tir_operands(ir, tir_at(ir, all)->operands)[i])->operands);
+  tir_expr entry;
+  for (uint32_t i = 0; (entry = tir_row_entry(ir, block, i)); i++) {
     int64_t numbers[4];
-    for (int k = 0; k < 4; k++) numbers[k] = tir_at(ir, entry[k])->imm;
+    for (int k = 0; k < 4; k++) numbers[k] = tir_at(ir, tir_operands(ir, tir_at(ir, entry)->operands)[k])->imm;
     if (numbers[0] != 0 || numbers[1] < 0 || numbers[1] + 1 >= nest->accesses[0].rank) continue;
     nest->align_dimension = (uint32_t)numbers[1] + 1;
     nest->align_factor = numbers[2], nest->align_offset = numbers[3];

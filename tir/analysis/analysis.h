@@ -294,7 +294,7 @@ void tir_touch(struct tir *ir, struct tir_touched *touched, struct tir_interval 
  * that is not known. */
 int64_t tir_touched_extent(struct tir *ir, const struct tir_touched *touched, tir_expr size);
 /* Makes rows of a buffer of these extents, -1 where one is not known, as long as the block that writes it is annotated
- * (StorageAlign). (kernel.c) */
+ * (StorageAlign), where TIR_MOST_APART elements more are enough for that. (kernel.c) */
 void tir_pad_row(const struct tir *ir, tir_expr entry, int64_t *extents, uint32_t rank); /* by one entry of it */
 void tir_pad_rows(const struct tir *ir, tir_block block, tir_buffer buffer, int64_t *extents, uint32_t rank);
 /* A region that holds the box; all of a dimension where it is not known, and of all of them for NULL. */

@@ -203,6 +203,17 @@ static int64_t entry_at(const struct tir *ir, tir_expr entry, uint32_t i) {
   return tir_at(ir, tir_operands(ir, tir_at(ir, entry)->operands)[i])->imm;
 }
 
+tir_expr tir_row_entry(const struct tir *ir, tir_block block, uint32_t i) {
+  enum { ENTRY = 4 };
+  tir_expr all = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "buffer_dim_align");
+  if (!all || tir_at(ir, all)->kind != TIR_LIST || i >= tir_at(ir, all)->count) return TIR_NONE;
+  tir_expr entry = tir_operands(ir, tir_at(ir, all)->operands)[i];
+  if (tir_at(ir, entry)->kind != TIR_LIST || tir_at(ir, entry)->count != ENTRY) return TIR_NONE;
+  for (uint32_t k = 0; k < ENTRY; k++)
+    if (!tir_is_int(ir, tir_operands(ir, tir_at(ir, entry)->operands)[k])) return TIR_NONE;
+  return entry;
+}
+
 /* Until as many elements lie between two along the axis as the entry asks for, where that can be. */
 void tir_pad_row(const struct tir *ir, tir_expr entry, int64_t *extents, uint32_t rank) {
   int64_t axis = entry_at(ir, entry, 1), factor = entry_at(ir, entry, 2), offset = entry_at(ir, entry, 3), inner = 1;
@@ -211,7 +222,7 @@ void tir_pad_row(const struct tir *ir, tir_expr entry, int64_t *extents, uint32_
     if (extents[d] < 0) return;
     if (d > axis + 1) inner *= extents[d];
   }
-  for (int64_t more = 0; more < factor; more++) {
+  for (int64_t more = 0; more < factor && more < TIR_MOST_APART; more++) {
     if (((extents[axis + 1] + more) * inner - offset) % factor) continue;
     extents[axis + 1] += more;
     return;
@@ -219,10 +230,9 @@ void tir_pad_row(const struct tir *ir, tir_expr entry, int64_t *extents, uint32_
 }
 
 void tir_pad_rows(const struct tir *ir, tir_block block, tir_buffer buffer, int64_t *extents, uint32_t rank) {
-  tir_expr all = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "buffer_dim_align");
   struct tir_span writes = tir_block_at(ir, block)->writes;
-  for (uint32_t i = 0; all && i < tir_at(ir, all)->count; i++) {
-    tir_expr entry = tir_operands(ir, tir_at(ir, all)->operands)[i];
+  tir_expr entry;
+  for (uint32_t i = 0; (entry = tir_row_entry(ir, block, i)); i++) {
     int64_t index = entry_at(ir, entry, 0);
     if (index >= 0 && index < writes.count && ir->regions.at[writes.first + index].buffer == buffer)
       tir_pad_row(ir, entry, extents, rank);

@@ -118,10 +118,9 @@ static void leave_out_idle(struct tir *ir, tir_block block) {
 /* How rows of what a block writes to shared memory lie apart. */
 static void note_apart(struct lowering *low, tir_block block) {
   const struct tir *ir = low->ir;
-  tir_expr all = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "buffer_dim_align");
   struct tir_span writes = tir_block_at(ir, block)->writes;
-  for (uint32_t i = 0; all && i < tir_at(ir, all)->count; i++) {
-    tir_expr entry = tir_operands(ir, tir_at(ir, all)->operands)[i];
+  tir_expr entry;
+  for (uint32_t i = 0; (entry = tir_row_entry(ir, block, i)); i++) {
     int64_t index = tir_at(ir, tir_operands(ir, tir_at(ir, entry)->operands)[0])->imm;
     if (index < 0 || index >= writes.count) continue;
     tir_buffer buffer = ir->regions.at[writes.first + index].buffer;
