@@ -101,23 +101,29 @@ static bool reads_of_iteration(struct tir *ir, tir_block block, tir_buffer buffe
   return false;
 }
 
+/* The same, or in an iteration of a loop inside this one, as was found before: `begun`, which is kept. */
+static bool is_begun(struct tir *ir, tir_block block, tir_buffer buffer, tir_loop loop, bool *begun) {
+  *begun = *begun || reads_of_iteration(ir, block, buffer, loop);
+  return *begun;
+}
+
 /* The block goes on in each iteration of the loop, which is in none of its bindings, with what is in the buffer, and
  * nothing in the iteration has begun it. */
-static bool repeats(struct tir *ir, tir_block block, tir_buffer buffer, tir_loop loop) {
+static bool repeats(struct tir *ir, tir_block block, tir_buffer buffer, tir_loop loop, bool *begun) {
   int kind = tir_stmt_at(ir, loop)->loop_kind;
   return (kind == TIR_SERIAL || kind == TIR_UNROLLED) && tir_loop_extent(ir, loop) != 1 &&
          tir_parent_block(ir, loop) == tir_parent_block(ir, block) && tir_reads_from_before(ir, block, buffer) &&
-         !reads_of_iteration(ir, block, buffer, loop);
+         !is_begun(ir, block, buffer, loop, begun);
 }
 
 /* Each iteration of the loop goes on with elements of its own, which another block wrote in an earlier one. */
-static bool goes_on(struct tir *ir, tir_block block, tir_buffer buffer, tir_loop loop) {
+static bool goes_on(struct tir *ir, tir_block block, tir_buffer buffer, tir_loop loop, bool *begun) {
   bool others = false;
   for (uint32_t u = tir_buffer_at(ir, buffer)->writers; u && !others; u = ir->uses.at[u].next) {
     tir_block b = ir->uses.at[u].block;
     others = tir_is_below(ir, b, loop) && b != block && !tir_is_below(ir, b, block) && !tir_is_below(ir, block, b);
   }
-  return others && tir_reads_from_before(ir, block, buffer) && !reads_of_iteration(ir, block, buffer, loop);
+  return others && tir_reads_from_before(ir, block, buffer) && !is_begun(ir, block, buffer, loop, begun);
 }
 
 /* Iterations of the loop, which run one after the other, write one element, of those that the predicate lets write. */
@@ -138,7 +144,7 @@ static bool shares_elements(struct tir *ir, tir_block block, tir_buffer buffer, 
 
 /* Whether the block keeps in the buffer what an iteration of the loop leaves for the next: it updates in place, or some
  * iterations write nothing over what others wrote. */
-static bool carries(struct tir *ir, tir_block block, tir_buffer buffer, tir_loop loop) {
+static bool carries(struct tir *ir, tir_block block, tir_buffer buffer, tir_loop loop, bool *begun) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
   tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   tir_var v = tir_as(ir, loop, TIR_LOOP)->loop.var;
@@ -154,8 +160,8 @@ static bool carries(struct tir *ir, tir_block block, tir_buffer buffer, tir_loop
     elsewhere = elsewhere || !writes_the_same(ir, block, buffer, it.var);
     bound = true;
   }
-  if (!bound && repeats(ir, block, buffer, loop)) return true;
-  if ((bound || named) && goes_on(ir, block, buffer, loop)) return true;
+  if (!bound && repeats(ir, block, buffer, loop, begun)) return true;
+  if ((bound || named) && goes_on(ir, block, buffer, loop, begun)) return true;
   if (!predicate || !tir_may_follow(ir, predicate, v)) return false;
   return !elsewhere || leaves_out(ir, block, buffer, v) || shares_elements(ir, block, buffer, loop);
 }
@@ -164,8 +170,9 @@ static bool carries(struct tir *ir, tir_block block, tir_buffer buffer, tir_loop
  * block. In the loop itself the buffer would end with each iteration. */
 static tir_stmt site_of_writer(struct tir *ir, tir_block block, tir_buffer buffer, tir_stmt limit) {
   tir_stmt site = block;
+  bool begun = false; /* what it goes on with was written in the same iteration of a loop that was looked at */
   for (tir_stmt p = tir_stmt_at(ir, block)->parent; p && p != limit; p = tir_stmt_at(ir, p)->parent)
-    if (tir_is(ir, p, TIR_LOOP) && carries(ir, block, buffer, p)) site = tir_stmt_at(ir, p)->parent;
+    if (tir_is(ir, p, TIR_LOOP) && carries(ir, block, buffer, p, &begun)) site = tir_stmt_at(ir, p)->parent;
   return site;
 }
 
