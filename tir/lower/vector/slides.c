@@ -366,6 +366,18 @@ static void put_sum(struct run *r, tir_stmt before, const struct sum *sum, tir_e
   tir_insert_before(ir, before, tir_new_store(ir, n.store.buffer, &index, dot));
 }
 
+/* Takes away what windows have, and products by zero. An accumulator is known by its first statement, which may be one
+ * of these: all are found before any goes. */
+static void remove_taken(struct run *r) {
+  for (int i = 0; i < r->count; i++) {
+    struct step *step = &r->steps[i];
+    int a = accumulator_of(r, step->store), f = filter_of(r, step->filter);
+    if (!r->taken[a * r->count + f] && step->image) step->store = TIR_NONE;
+  }
+  for (int i = 0; i < r->count; i++)
+    if (r->steps[i].store) tir_kill(r->ir, r->steps[i].store);
+}
+
 /* Words in the order in which they were met, behind each the dot products that read it; then what is left. */
 static void rewrite(struct run *r, tir_type type, bool swapped) {
   struct tir *ir = r->ir;
@@ -382,11 +394,8 @@ static void rewrite(struct run *r, tir_type type, bool swapped) {
     for (int s = 0; s < r->sum_count; s++)
       if (r->sums[s].word == i) put_sum(r, before, &r->sums[s], filters[r->sums[s].window], swapped);
   }
-  for (int i = 0; i < r->count; i++) {
-    int a = accumulator_of(r, r->steps[i].store), f = filter_of(r, r->steps[i].filter);
-    if (r->taken[a * r->count + f] || !r->steps[i].image) tir_kill(ir, r->steps[i].store);
-  }
   free(filters);
+  remove_taken(r);
 }
 
 /* The statements from one on that follow one another and add products of the same types; gives one of them that is no
