@@ -131,6 +131,13 @@ function chain.read_along(sch, block, one, other)
   end
 end
 
+-- The dimensions of a read that two loops run over, and how many it has.
+function chain.dimensions(sch, block, index, one, other)
+  local shape = sch:reads(block)[index + 1].shape
+  return nest.dimension_of(shape, sch:read_stride(block, index, one)),
+         nest.dimension_of(shape, sch:read_stride(block, index, other)), #shape
+end
+
 -- The block that sums the scores: what the maximum is of, or is made of.
 function chain.find_scores(sch, maximum)
   for _, name in ipairs(sch:producers(sch:get_sblock(maximum))) do

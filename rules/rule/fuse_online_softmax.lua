@@ -19,13 +19,6 @@ local chain = msched.load "rules.softmax_chain"
 local SIDE = 4 -- columns that register tiles are made of
 local PAIR = chain.PAIR
 
--- The dimensions of a read that two loops run over, and how many it has.
-local function dimensions(sch, block, index, one, other)
-  local shape = sch:reads(block)[index + 1].shape
-  return nest.dimension_of(shape, sch:read_stride(block, index, one)),
-         nest.dimension_of(shape, sch:read_stride(block, index, other)), #shape
-end
-
 -- ---- Rows last -----------------------------------------------------------------------------------------------------
 
 -- Names of dimensions with that of rows last, or, of pairs, in pairs of the depth.
@@ -164,7 +157,7 @@ end
 local function pair_values(sch, product)
   local c = chain.find_products(sch, product)
   local index = chain.read_along(sch, product, c.value, c.to)
-  local along, own, rank = dimensions(sch, product, index, c.along, c.value)
+  local along, own, rank = chain.dimensions(sch, product, index, c.along, c.value)
   return along and own and along ~= own
     and nest.laid_out(sch, product, index, rank, function(names) return chain.in_pairs(names, along, own) end)
 end
@@ -234,7 +227,7 @@ end
 
 -- A copy of a padded one, of which the dimensions of two loops are put in another order.
 local function copy_padded(sch, block, index, padded, one, other, order)
-  local a, b, rank = dimensions(sch, block, index, one, other)
+  local a, b, rank = chain.dimensions(sch, block, index, one, other)
   local copy, names = sch:cache_write(padded, 0, "global"), {}
   for d = 1, rank do names[d] = "i" .. d end
   local list = table.concat(names, ", ")

@@ -20,13 +20,6 @@ local PRODUCT, ZERO = "amx_16x16x32_bf16_columns_first", "amx_zero_f32"
 local SHAPES = {{2, 2}, {1, 4}, {4, 1}, {3, 1}, {1, 3}, {2, 1}, {1, 2}, {1, 1}}
 local BFLOATS, HELD = 2, 4 -- in what the target says of its tiles; accumulators that registers must hold
 
--- The dimensions of a read that two loops run over, and how many it has.
-local function dimensions(sch, block, index, one, other)
-  local shape = sch:reads(block)[index + 1].shape
-  return nest.dimension_of(shape, sch:read_stride(block, index, one)),
-         nest.dimension_of(shape, sch:read_stride(block, index, other)), #shape
-end
-
 -- The layout of a right operand: tile by tile, pairs of its depth side by side.
 local function packed_map(column, depth, rank)
   local names = {}
@@ -46,7 +39,7 @@ end
 
 -- Copies of the values: in pairs of columns, then transposed, tile by tile, pairs together.
 local function transpose_values(sch, product, index, value, along)
-  local column, own, rank = dimensions(sch, product, index, along, value)
+  local column, own, rank = chain.dimensions(sch, product, index, along, value)
   local paired =
     nest.laid_out(sch, product, index, rank, function(names) return chain.in_pairs(names, column, own) end)
   local read = chain.number_of_read(sch, product, sch:writes(paired)[1].buffer)
@@ -113,8 +106,8 @@ local function find_chain(sch, product, innermost)
     if sch:reads(read[1])[read[2] + 1].type ~= "bfloat16" then return nil end
   end
   if sch:read_stride(scores, keys, depth) ~= 1 then return nil end
-  local q, k = dimensions(sch, scores, queries, row, depth)
-  if not q or not k or q == k or not dimensions(sch, product, values, along, value) then return nil end
+  local q, k = chain.dimensions(sch, scores, queries, row, depth)
+  if not q or not k or q == k or not chain.dimensions(sch, product, values, along, value) then return nil end
   return {maximum = c.maximum, sum = c.sum, scores = scores, queries = queries, keys = keys, values = values,
           rows = sch:extent(row), columns = sch:extent(column),
           depth_grows = sch:extent(depth) % DEPTH ~= 0, value_grows = sch:extent(value) % SIDE ~= 0}
@@ -157,7 +150,7 @@ end
 
 -- A copy of the padded copy of a right operand, laid out as `pack` does.
 local function pack_copy(sch, block, index, padded, one, depth)
-  local column, k, rank = dimensions(sch, block, index, one, depth)
+  local column, k, rank = chain.dimensions(sch, block, index, one, depth)
   local copy = sch:cache_write(padded, 0, "global")
   sch:transform_layout(copy, packed_map(column, k, rank), 0, 1)
   return copy
@@ -165,7 +158,7 @@ end
 
 -- Copies of the padded copy of the values as `transpose_values` has them: in pairs of columns, and transposed.
 local function transpose_copy(sch, block, index, padded, value, along)
-  local j, d, rank = dimensions(sch, block, index, along, value)
+  local j, d, rank = chain.dimensions(sch, block, index, along, value)
   local paired = sch:cache_write(padded, 0, "global")
   local turned, names = sch:cache_write(paired, 0, "global"), {}
   for n = 1, rank do names[n] = "i" .. n end
@@ -216,7 +209,7 @@ local function copies_before(sch, product, c, innermost)
   local copies = {}
   if not c.rows_grow and not c.depth_grows then
     local row, _, depth = chain.matrix_loops(sch, c.scores, innermost)
-    copies.queries = pack(sch, c.scores, c.queries, dimensions(sch, c.scores, c.queries, row, depth))
+    copies.queries = pack(sch, c.scores, c.queries, chain.dimensions(sch, c.scores, c.queries, row, depth))
   end
   if not c.columns_grow and not c.value_grows then
     local _, value, along = chain.matrix_loops(sch, product, innermost)
