@@ -68,18 +68,8 @@ for _, each in ipairs {
   local traces = {}
   for i = 1, math.max(#kept, 1) do traces[2 * i - 1], traces[2 * i] = shared[(i - 1) % #shared + 1], kept[i] end
   local list = thread_loads.drawn(func, HOPPER, traces, draws, seed)
-  for i, trace in ipairs(list) do
-    local scheduled = ms.apply(func, trace):func()
-    ms.check_lowered(func, scheduled, HOPPER, i)
-    local kernel = ms.build(scheduled, {target = HOPPER})
-    kernel:export(sources:path(i .. ".cu"))
-    if i == 1 then sources:compile(kernel) end
-  end
-  local agree, said = sources:agree()
-  assert(#list > 1 and agree == #list, said)
-  for i = 1, #list do without_clusters(sources:path(i .. ".cu")) end
-  agree, said = sources:agree()
-  assert((agree or 0) == 0, "kernels whose blocks do not wait agree: " .. said)
+  sources:check(func, HOPPER, list, function(i, kernel) if i == 1 then sources:compile(kernel) end end)
+  sources:fail(#list, without_clusters, "kernels whose blocks do not wait")
   sources:finish()
 end
 

@@ -67,16 +67,9 @@ end
 
 for k, func in ipairs(FUNCTIONS) do
   sources:begin(func)
-  local list = drawn(func)
-  for i, trace in ipairs(list) do
-    local scheduled = ms.apply(func, trace):func()
-    ms.check_lowered(func, scheduled, TARGET, i)
-    local kernel, path = ms.build(scheduled, {target = TARGET}), sources:path(tostring(i))
-    kernel:export(path .. ".cu")
+  sources:check(func, TARGET, drawn(func), function(i, kernel, path)
     if i % 4 == 1 and k ~= #FUNCTIONS and not missing then check_loads(kernel, path) end
-  end
-  local agree, said = sources:agree()
-  assert(#list > 1 and agree == #list, said)
+  end)
   sources:finish()
 end
 

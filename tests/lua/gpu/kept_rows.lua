@@ -80,21 +80,12 @@ for _, each in ipairs(FUNCTIONS) do
   local func, length = table.unpack(each)
   sources:begin(func)
   local list = drawn(func)
-  for i, trace in ipairs(list) do
-    local scheduled = ms.apply(func, trace):func()
-    ms.check_lowered(func, scheduled, TARGET, i)
-    local kernel, path = ms.build(scheduled, {target = TARGET}), sources:path(tostring(i))
-    kernel:export(path .. ".cu")
+  sources:check(func, TARGET, list, function(i, kernel, path, scheduled)
     local threads = math.tointeger(scheduled:script():match 'thread_binding%((%d+), thread="threadIdx.x"')
     if i % 4 == 1 and not missing then check_loads(kernel, path, length, threads) end
-  end
-  local agree, said = sources:agree()
-  assert(#list > 1 and agree == #list, said)
-  if func:name() == "scaled" then -- of a softmax it would only change the maximum, which does not matter
-    for i = 1, #list do without_barrier(sources:path(i .. ".cu")) end
-    agree, said = sources:agree()
-    assert((agree or 0) == 0, "kernels without a barrier agree: " .. said)
-  end
+  end)
+  -- Of a softmax it would only change the maximum, which does not matter.
+  if func:name() == "scaled" then sources:fail(#list, without_barrier, "kernels without a barrier") end
   sources:finish()
 end
 

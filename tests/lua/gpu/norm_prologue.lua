@@ -81,18 +81,8 @@ for _, each in ipairs {
   local traces = some(copied, draws)
   table.move(some(kept, draws // 2), 1, draws // 2, #traces + 1, traces)
   local list = thread_loads.drawn(func, target, traces, 2 * #traces, seed)
-  for i, trace in ipairs(list) do
-    local scheduled = ms.apply(func, trace):func()
-    ms.check_lowered(func, scheduled, target, i)
-    local kernel = ms.build(scheduled, {target = target})
-    kernel:export(sources:path(i .. ".cu"))
-    if i == 1 then sources:compile(kernel) end
-  end
-  local agree, said = sources:agree()
-  assert(#list > 1 and agree == #list, said)
-  for i = 1, #list do without_norm(sources:path(i .. ".cu")) end
-  agree, said = sources:agree()
-  assert((agree or 0) == 0, "kernels that do not normalize agree: " .. said)
+  sources:check(func, target, list, function(i, kernel) if i == 1 then sources:compile(kernel) end end)
+  sources:fail(#list, without_norm, "kernels that do not normalize")
   sources:finish()
 end
 

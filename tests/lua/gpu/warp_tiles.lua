@@ -85,23 +85,16 @@ check_spoiled(FUNCTIONS[1], {pair = 1}) -- no lanes next to one another read the
 check_spoiled(FUNCTIONS[1], {piece = 32}) -- rows begin in two banks
 
 local compiled
-for k, func in ipairs(FUNCTIONS) do
+for _, func in ipairs(FUNCTIONS) do
   sources:begin(func)
   local sketches = sketches_of(func)
   assert(#sketches > 0, "a product has no tiles of warps: " .. func:script())
   local list, accepted = thread_loads.drawn(func, TARGET, sketches, draws * #sketches, seed)
   assert(accepted == draws * #sketches, string.format("%d of %d draws are accepted", accepted, draws * #sketches))
-  for i, trace in ipairs(list) do
-    local scheduled = ms.apply(func, trace):func()
-    ms.check_lowered(func, scheduled, TARGET, i)
-    local kernel = ms.build(scheduled, {target = TARGET})
-    local path = sources:path(i .. ".cu")
-    kernel:export(path)
-    if func ~= WINDOWS then files.write(path, counted(files.read(path))) end
+  sources:check(func, TARGET, list, function(i, kernel, path)
+    if func ~= WINDOWS then files.write(path .. ".cu", counted(files.read(path .. ".cu"))) end
     if i == 1 and sources:compile(kernel) then compiled = true end
-  end
-  local agree, said = sources:agree()
-  assert(#list > 1 and agree == #list, said)
+  end)
   sources:finish()
 end
 
