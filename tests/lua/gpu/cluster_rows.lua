@@ -8,16 +8,11 @@ local ms = require "msched"
 local te = ms.te
 local tune, files = ms.load "search.tune", dofile(arg[0]:match "^.*/" .. "../../support/lua/files.lua")
 local analytical = ms.load "search.cost.analytical"
+local named = dofile(arg[0]:match "^.*/" .. "../../support/lua/workloads.lua").named
 local thread_loads = dofile(arg[0]:match "^.*/" .. "../../support/lua/thread_loads.lua")
 local run_kernels, draws, seed = arg[1], math.tointeger(arg[2]), math.tointeger(arg[3])
 local sources = dofile(arg[0]:match "^.*/" .. "../../support/lua/kernel_sources.lua")(run_kernels, seed)
 local HOPPER = "cuda -arch=sm_90a"
-
-local function named(operator, words)
-  local list = {}
-  for word in words:gmatch "%S+" do list[#list + 1] = word end
-  return ms.ops.func(operator, list)
-end
 
 -- The sum of each row, of which nothing else is read.
 local function sums(rows, columns)

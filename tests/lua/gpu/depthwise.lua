@@ -7,16 +7,13 @@
 local ms = require "msched"
 local te = ms.te
 local tune, files = ms.load "search.tune", dofile(arg[0]:match "^.*/" .. "../../support/lua/files.lua")
+local named = dofile(arg[0]:match "^.*/" .. "../../support/lua/workloads.lua").named
 local thread_loads = dofile(arg[0]:match "^.*/" .. "../../support/lua/thread_loads.lua")
 local run_kernels, draws, seed = arg[1], math.tointeger(arg[2]), math.tointeger(arg[3])
 local sources = dofile(arg[0]:match "^.*/" .. "../../support/lua/kernel_sources.lua")(run_kernels, seed)
 local TARGET = "cuda -arch=sm_80 -thread_warp_size=4" -- blocks of few threads, as small shapes have them
 
-local function depthwise(words)
-  local list = {}
-  for word in words:gmatch "%S+" do list[#list + 1] = word end
-  return ms.ops.func("depthwise_conv2d", list)
-end
+local function depthwise(words) return named("depthwise_conv2d", words) end
 
 local function with_epilogue()
   local X, W = te.placeholder({2, 9, 8, 12}, "float32", "X"), te.placeholder({3, 3, 12}, "float32", "W")

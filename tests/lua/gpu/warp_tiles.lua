@@ -8,6 +8,7 @@
 local ms = require "msched"
 local te = ms.te
 local tune, files = ms.load "search.tune", dofile(arg[0]:match "^.*/" .. "../../support/lua/files.lua")
+local named = dofile(arg[0]:match "^.*/" .. "../../support/lua/workloads.lua").named
 local thread_loads = dofile(arg[0]:match "^.*/" .. "../../support/lua/thread_loads.lua")
 local support = dofile(arg[0]:match "^.*/" .. "../../support/lua/parts.lua")
 local targets = ms.load "rules.targets"
@@ -31,19 +32,13 @@ local function product(m, n, k, options)
   end, "D")})
 end
 
-local function operator(name, words)
-  local list = {}
-  for word in words:gmatch "%S+" do list[#list + 1] = word end
-  return ms.ops.func(name, list)
-end
-
-local WINDOWS = operator("conv2d", "1 8 32 8 12 3 1 1 layout=NCHW") -- whose columns are no pieces
+local WINDOWS = named("conv2d", "1 8 32 8 12 3 1 1 layout=NCHW") -- whose columns are no pieces
 local FUNCTIONS = {
   product(64, 64, 32, {}), product(48, 96, 20, {}), product(40, 32, 24, {a_by_columns = true}),
   product(32, 64, 16, {b_by_columns = true}), product(32, 32, 48, {a_by_columns = true, b_by_columns = true}),
   product(32, 64, 12, {follower = true}), product(64, 32, 24, {type = "float64"}),
   product(16, 64, 32, {type = "int32"}), product(16, 32, 1024, {}),
-  operator("batch_matmul", "3 32 64 16"), operator("conv2d", "1 8 8 8 32 3 1 1"),
+  named("batch_matmul", "3 32 64 16"), named("conv2d", "1 8 8 8 32 3 1 1"),
   WINDOWS,
 }
 
@@ -103,6 +98,6 @@ for _, sides in ipairs {{30, 64, 16}, {32, 48, 16}, {32, 36, 16}} do
          "lanes do not divide " .. table.concat(sides, " x "))
 end
 assert(#sketches_of(product(32, 64, 16, {type = "float16"})) == 0, "tensor cores multiply short floats")
-assert(#sketches_of(operator("depthwise_conv2d", "1 12 12 32 3 1 1")) == 0, "a filter has no second side")
+assert(#sketches_of(named("depthwise_conv2d", "1 12 12 32 3 1 1")) == 0, "a filter has no second side")
 if not compiled then print("warp_tiles: NVRTC skipped: " .. sources.missing) end
 print "warp_tiles: ok"

@@ -19,14 +19,17 @@ local SMALL = {
   {"argmax", "12x70"}, {"sigmoid", "20x30"},
 }
 
+-- The function of an operator, whose arguments are words of a text.
+function workloads.named(operator, text)
+  local words = {}
+  for word in text:gmatch "%S+" do words[#words + 1] = word end
+  return ms.ops.func(operator, words)
+end
+
 -- Functions that make them.
 workloads.small = {}
 for i, w in ipairs(SMALL) do
-  workloads.small[i] = function()
-    local words = {}
-    for word in w[2]:gmatch "%S+" do words[#words + 1] = word end
-    return ms.ops.func(w[1], words)
-  end
+  workloads.small[i] = function() return workloads.named(w[1], w[2]) end
 end
 
 local function read(path)
