@@ -13,7 +13,7 @@
 #include "tir/lower/lower.h"
 #include "tir/node/arena.h"
 
-enum { MOST_ROWS = 32, LEAST_ROWS = 8, LEAST_PIECES = 8, MOST_STAGES = 32, MOST_DEPTH = 4 };
+enum { MOST_ROWS = 32, LEAST_ROWS = 8, LEAST_PIECES = 8, PIECES_A_THREAD = 4, MOST_STAGES = 32, MOST_DEPTH = 4 };
 
 static bool is_delayed(const struct tir *ir, tir_stmt top) {
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
@@ -24,7 +24,8 @@ static bool is_delayed(const struct tir *ir, tir_stmt top) {
   return false;
 }
 
-/* The extents of the nest that a statement is, unit loops aside; 0: it has none that runs. */
+/* The extents of the nest that a statement is, unit loops aside, down to a loop that holds several statements; 0: it
+ * has none that runs. */
 static uint32_t extents_of(const struct tir *ir, tir_stmt s, int64_t extents[MOST_DEPTH]) {
   uint32_t count = 0;
   for (; s && tir_is(ir, s, TIR_LOOP); s = tir_only_child(ir, s)) {
@@ -35,11 +36,17 @@ static uint32_t extents_of(const struct tir *ir, tir_stmt s, int64_t extents[MOS
   return count;
 }
 
+/* Whether a nest holds several statements below its first loop that runs, as what is done by blocks of a row does. */
+static bool has_steps(const struct tir *ir, tir_stmt s) {
+  while (tir_is(ir, s, TIR_LOOP) && tir_loop_extent(ir, s) == 1 && tir_only_child(ir, s)) s = tir_only_child(ir, s);
+  return tir_is(ir, s, TIR_LOOP) && !tir_only_child(ir, s);
+}
+
 static bool runs_as_often(const struct tir *ir, tir_stmt a, tir_stmt b) {
   int64_t x[MOST_DEPTH], y[MOST_DEPTH];
-  uint32_t count = extents_of(ir, a, x);
-  if (count < 2 || extents_of(ir, b, y) != count) return false;
-  return x[0] == y[0];
+  uint32_t first = extents_of(ir, a, x), last = extents_of(ir, b, y);
+  if (last < 2 || first == 0 || x[0] != y[0]) return false;
+  return first == last || has_steps(ir, a);
 }
 
 /* Statements of the loop, allocations aside; 0: too many, or something else than loops and blocks. */
@@ -77,9 +84,14 @@ static bool shares_its_own(const struct tir *ir, tir_loop loop, const tir_stmt *
   return true;
 }
 
-static int64_t rows_of(int64_t extent) {
-  for (int64_t rows = MOST_ROWS; rows >= LEAST_ROWS; rows--)
-    if (extent % rows == 0 && extent / rows >= LEAST_PIECES) return rows;
+/* Pieces are for all of the target's threads: each gets as many as the others, or so many that one more is little. */
+static int64_t rows_of(const struct lowering *low, int64_t extent) {
+  int64_t threads = low->options && low->options->threads ? low->options->threads : 1;
+  for (int64_t rows = MOST_ROWS; rows >= LEAST_ROWS; rows--) {
+    int64_t pieces = extent / rows;
+    if (extent % rows || pieces < LEAST_PIECES) continue;
+    if (pieces % threads == 0 || pieces >= PIECES_A_THREAD * threads) return rows;
+  }
   return 0;
 }
 
@@ -113,11 +125,13 @@ static void annotate(struct tir *ir, tir_loop loop, uint32_t count, uint32_t at)
   tir_annotate_symbol(ir, loop, tir_symbol_of(ir, TIR_JAM), tir_int(ir, TIR_T_I32, 1));
 }
 
-static void delay(struct tir *ir, tir_loop loop) {
+static void delay(struct lowering *low, tir_loop loop) {
+  struct tir *ir = low->ir;
   tir_stmt all[MOST_STAGES];
   struct tir_stmt_node n = *tir_stmt_at(ir, loop);
   uint32_t count = statements_of(ir, loop, all), at;
-  int64_t rows = tir_is_int(ir, n.loop.min) && !tir_at(ir, n.loop.min)->imm ? rows_of(tir_loop_extent(ir, loop)) : 0;
+  bool from_zero = tir_is_int(ir, n.loop.min) && !tir_at(ir, n.loop.min)->imm;
+  int64_t rows = from_zero ? rows_of(low, tir_loop_extent(ir, loop)) : 0;
   if (count < 2 || !rows || !is_delayed(ir, all[count - 1]) || !shares_its_own(ir, loop, all, count)) return;
   for (at = count - 1; at-- > 0;)
     if (runs_as_often(ir, all[at], all[count - 1])) break;
@@ -130,6 +144,6 @@ bool lower_delay(struct lowering *low) {
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) /* those of a GPU's schedule stay loops */
     if (tir_is_pipeline(ir, s)) tir_annotate_span(ir, &tir_stmt_at(ir, s)->annotations, stage, TIR_NONE);
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body))
-    if (tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_PARALLEL) delay(ir, s);
+    if (tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_PARALLEL) delay(low, s);
   return true;
 }
