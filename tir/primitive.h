@@ -76,6 +76,10 @@ bool tir_has_reducer(struct tir *ir, tir_block block);
 bool tir_can_rfactor(struct tir *ir, tir_loop loop, int factor_axis);
 /* Makes one pass of a maximum, and of the sum of exponentials of the distances to it. */
 bool tir_online_softmax(struct tir *ir, tir_block maximum, tir_block sum, ms_error *err);
+/* Of the same two, or with a block between them that stores the exponentials: blocks of steps * lanes columns have
+ * maxima of their own, one each lane; out: the blocks of these maxima, of the sums, and of the factors to the rows'. */
+bool tir_rebase_exponential(struct tir *ir, tir_block maximum, tir_block sum, int64_t steps, int64_t lanes,
+                            tir_block *out, ms_error *err);
 /* Tiles of rows and columns; row_multiple: rows grow to a multiple of it, columns to whole tiles, 0: neither does;
  * parts: of the columns, 1: all of them are one; skips: tiles that are masked do not run. */
 struct tir_softmax_tiling {

@@ -1,5 +1,5 @@
 """Functions by chance in which instructions apply that need more than a block by chance has, as TVMScript, for
-`random_sequences --workloads FOLDER`: softmax and attention (OnlineSoftmax, FuseOnlineSoftmax), a padding and what reads it
+`random_sequences --workloads FOLDER`: softmax and attention (OnlineSoftmax, RebaseExponential, FuseOnlineSoftmax), a padding and what reads it
 (DecomposePadding), windows over what was made before (RollingBuffer), reductions of each kind (RFactor), products, copies,
 maxima and fills of whole tiles (Blockize, Tensorize). In some, loops and domains begin elsewhere than at 0, some of them in
 int64, iterations are bound to names, blocks stand in others that declare nothing, and other uses of parameters beside them.

@@ -157,6 +157,44 @@ bool propose_online_softmax(struct grow *g, enum vm_kind kind) {
   return false;
 }
 
+/* A divisor of n, most often. */
+static int64_t draw_divisor(struct grow *g, int64_t n) {
+  int64_t divisor = 1 + below(g, (uint32_t)n);
+  while (!once_in(g, 20) && n % divisor) divisor--;
+  return divisor;
+}
+
+/* How many terms a sum has, by the first iteration that reduces; 1: that is not known. */
+static int64_t terms_of(const struct tir *ir, tir_block sum) {
+  for (uint32_t i = 0; i < tir_block_at(ir, sum)->iters.count; i++) {
+    struct tir_iter iter = tir_iters(ir, sum)[i];
+    if (iter.kind == TIR_REDUCE && tir_is_int(ir, ir->vars.at[iter.var].extent))
+      return tir_at(ir, ir->vars.at[iter.var].extent)->imm;
+  }
+  return 1;
+}
+
+/* The sum's exponentials are its own, or a block's between it and the maximum. */
+bool propose_rebase_exponential(struct grow *g, enum vm_kind kind) {
+  struct block_list blocks = shuffled_blocks(g);
+  struct vm_value first, second;
+  for (uint32_t i = 0; i < blocks.count; i++) {
+    if (!once_in(g, 20) && !(reduces(g, blocks.at[i]) && has_init(g, blocks.at[i]))) continue;
+    struct block_list from = producers_of(g, blocks.at[i]);
+    for (uint32_t k = 0, own = from.count; k < from.count; k++) {
+      tir_block p = from.at[k];
+      struct block_list more = k < own && !reduces(g, p) ? producers_of(g, p) : (struct block_list){.count = 0};
+      for (uint32_t m = 0; m < more.count && from.count < MOST_BLOCKS; m++) from.at[from.count++] = more.at[m];
+      if (!reduces(g, p) || !has_init(g, p)) continue;
+      int64_t terms = terms_of(g->schedule->ir, blocks.at[i]), lanes = draw_divisor(g, terms);
+      struct vm_value steps = vm_int(draw_divisor(g, terms / lanes));
+      return ref_block(g, p, &first) && ref_block(g, blocks.at[i], &second) &&
+             perform(g, kind, VALUES(first, second, steps, vm_int(lanes)), NO_VALUES, NULL, NULL);
+    }
+  }
+  return false;
+}
+
 /* The last two reductions, in order of text, that the block reads from; false: there are not two. */
 static bool last_two(struct grow *g, tir_block block, tir_block *before, tir_block *last) {
   struct block_list producers = producers_of(g, block);

@@ -16,6 +16,8 @@
  * After:    the second block reduces both, writes both buffers, and reads what the sum read but the maximum.
  * Forward:  the first block, and the loops that held only it, are dead; the second keeps its id and loops.
  * Source: Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018, section 3. */
+#include "online_softmax.h"
+
 #include "inline.h"
 #include "reduction_body.h"
 #include "tir/analysis/order/order.h"
@@ -24,14 +26,9 @@
 
 enum { MOST_ITERS = 32, MOST_REGIONS = 64 };
 
-struct online_softmax_plan {
-  tir_block scope;
-  struct tir_reduction maximum, sum; /* the maximum's right in terms of the sum's iterations */
-};
-
 /* ---- Check ---- */
 
-static bool check_scope(struct tir *ir, tir_block maximum, tir_block sum, struct online_softmax_plan *plan,
+static bool check_scope(struct tir *ir, tir_block maximum, tir_block sum, struct tir_maximum_and_sum *plan,
                         ms_error *err) {
   plan->scope = tir_scope_of(ir, sum);
   if (!plan->scope || !tir_scope_of(ir, maximum))
@@ -57,7 +54,7 @@ static bool check_block(struct tir *ir, tir_block block, tir_block scope, struct
   return true;
 }
 
-static bool check_kinds(struct tir *ir, tir_block maximum, tir_block sum, const struct online_softmax_plan *plan,
+static bool check_kinds(struct tir *ir, tir_block maximum, tir_block sum, const struct tir_maximum_and_sum *plan,
                         ms_error *err) {
   const struct tir_reduction *m = &plan->maximum, *s = &plan->sum;
   if (m->reducer != TIR_REDUCE_MAX || !tir_is_identity(ir, m->identity[0], TIR_REDUCE_MAX_AND_EXPS, 0))
@@ -111,7 +108,7 @@ static bool map_iters(struct tir *ir, tir_block maximum, tir_block sum, ms_error
   return true;
 }
 
-static bool check_elements(struct tir *ir, tir_block sum, const struct online_softmax_plan *plan, ms_error *err) {
+static bool check_elements(struct tir *ir, tir_block sum, const struct tir_maximum_and_sum *plan, ms_error *err) {
   const struct tir_buffer_node *m = tir_buffer_at(ir, plan->maximum.buffers[0]);
   const struct tir_buffer_node *s = tir_buffer_at(ir, plan->sum.buffers[0]);
   bool alike = m->rank == s->rank;
@@ -127,8 +124,8 @@ static bool check_elements(struct tir *ir, tir_block sum, const struct online_so
   return true;
 }
 
-/* Whether `e` is exp(x - maximum), each of them cast where its type is another. */
-static bool is_exp_of_distance(struct tir *ir, tir_expr e, tir_expr x, const struct online_softmax_plan *plan) {
+bool tir_is_exp_of_distance(struct tir *ir, const struct tir_maximum_and_sum *plan, tir_expr e) {
+  tir_expr x = plan->maximum.right[0];
   struct tir_expr_node call = *tir_at(ir, e);
   if (call.kind != TIR_CALL || call.count != 1 || strcmp(tir_text(ir, call.ref), "exp")) return false;
   struct tir_expr_node apart = *tir_at(ir, ir->operands.at[call.operands]);
@@ -144,21 +141,28 @@ static bool is_exp_of_distance(struct tir *ir, tir_expr e, tir_expr x, const str
   return true;
 }
 
-static bool check_values(struct tir *ir, tir_block maximum, tir_block sum, struct online_softmax_plan *plan,
-                         ms_error *err) {
-  if (!map_iters(ir, maximum, sum, err)) return false;
+bool tir_check_maximum_and_sum(struct tir *ir, tir_block maximum, tir_block sum, struct tir_maximum_and_sum *plan,
+                               ms_error *err) {
+  if (!check_scope(ir, maximum, sum, plan, err) || !check_block(ir, maximum, plan->scope, &plan->maximum, err) ||
+      !check_block(ir, sum, plan->scope, &plan->sum, err) || !check_kinds(ir, maximum, sum, plan, err) ||
+      !map_iters(ir, maximum, sum, err))
+    return false;
   plan->maximum.right[0] = tir_subst(ir, plan->maximum.right[0]);
   plan->maximum.indices =
       tir_subst_operands(ir, plan->maximum.indices, tir_buffer_at(ir, plan->maximum.buffers[0])->rank);
   tir_subst_clear(ir);
-  if (!check_elements(ir, sum, plan, err)) return false;
-  if (is_exp_of_distance(ir, plan->sum.right[0], plan->maximum.right[0], plan)) return true;
+  return check_elements(ir, sum, plan, err);
+}
+
+static bool check_exponentials(struct tir *ir, tir_block maximum, tir_block sum, struct tir_maximum_and_sum *plan,
+                               ms_error *err) {
+  if (tir_is_exp_of_distance(ir, plan, plan->sum.right[0])) return true;
   return tir_refuse(ir, err, MS_SOFTMAX_SUM, sum, "block `%s` does not add exp(x - maximum), x as in block `%s`",
                     tir_block_name(ir, sum), tir_block_name(ir, maximum));
 }
 
 /* Nothing sees that the maximum comes later: it is read by the sum, or where the sum is complete. */
-static bool check_readers(struct tir *ir, tir_block maximum, tir_block sum, const struct online_softmax_plan *plan,
+static bool check_readers(struct tir *ir, tir_block maximum, tir_block sum, const struct tir_maximum_and_sum *plan,
                           ms_error *err) {
   tir_buffer buffer = plan->maximum.buffers[0];
   if (tir_lowest_common_ancestor(ir, maximum, sum) != plan->scope)
@@ -177,11 +181,10 @@ static bool check_readers(struct tir *ir, tir_block maximum, tir_block sum, cons
          tir_check_order(ir, &to_sum, err);
 }
 
-static bool check_online_softmax(struct tir *ir, tir_block maximum, tir_block sum, struct online_softmax_plan *plan,
+static bool check_online_softmax(struct tir *ir, tir_block maximum, tir_block sum, struct tir_maximum_and_sum *plan,
                                  ms_error *err) {
-  return check_scope(ir, maximum, sum, plan, err) && check_block(ir, maximum, plan->scope, &plan->maximum, err) &&
-         check_block(ir, sum, plan->scope, &plan->sum, err) && check_kinds(ir, maximum, sum, plan, err) &&
-         check_values(ir, maximum, sum, plan, err) && check_readers(ir, maximum, sum, plan, err);
+  return tir_check_maximum_and_sum(ir, maximum, sum, plan, err) && check_exponentials(ir, maximum, sum, plan, err) &&
+         check_readers(ir, maximum, sum, plan, err);
 }
 
 /* ---- Edit ---- */
@@ -199,7 +202,7 @@ static void set_regions(struct tir *ir, tir_block sum, const struct tir_reductio
 }
 
 static void edit_online_softmax(struct tir *ir, tir_block maximum, tir_block sum,
-                                const struct online_softmax_plan *plan) {
+                                const struct tir_maximum_and_sum *plan) {
   tir_expr one = tir_float(ir, tir_type_of(ir, plan->sum.left[0]), 1);
   struct tir_reduction pair = {.reducer = TIR_REDUCE_MAX_AND_EXPS, .count = 2, .indices = plan->sum.indices};
   const struct tir_reduction *of[] = {&plan->maximum, &plan->sum};
@@ -220,7 +223,7 @@ static void edit_online_softmax(struct tir *ir, tir_block maximum, tir_block sum
 
 bool tir_online_softmax(struct tir *ir, tir_block maximum, tir_block sum, ms_error *err) {
   assert(tir_is(ir, maximum, TIR_BLOCK) && tir_is(ir, sum, TIR_BLOCK));
-  struct online_softmax_plan plan = {0};
+  struct tir_maximum_and_sum plan = {0};
   struct tir_mark mark = tir_mark(ir);
   if (!tir_rewind_unless(ir, &mark, check_online_softmax(ir, maximum, sum, &plan, err))) return false;
   edit_online_softmax(ir, maximum, sum, &plan);

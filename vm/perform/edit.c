@@ -203,6 +203,14 @@ bool vm_do_online_softmax(struct vm_run *r, const struct vm_step *s) {
          tir_online_softmax(r->ir, maximum, sum, r->err) && vm_give(r, s, NULL, 0);
 }
 
+bool vm_do_rebase_exponential(struct vm_run *r, const struct vm_step *s) {
+  tir_block maximum, sum, made[3];
+  return vm_get_block(r, vm_input(r, s, 0), &maximum) && vm_get_block(r, vm_input(r, s, 1), &sum) &&
+         tir_rebase_exponential(r->ir, maximum, sum, vm_get_int(r, vm_input(r, s, 2)), vm_get_int(r, vm_input(r, s, 3)),
+                                made, r->err) &&
+         vm_give(r, s, made, 3);
+}
+
 bool vm_do_unroll_reduction(struct vm_run *r, const struct vm_step *s) {
   tir_block block;
   return vm_get_block(r, vm_input(r, s, 0), &block) && tir_unroll_reduction(r->ir, block, r->err) &&

@@ -225,6 +225,13 @@ do
     assert(not ok and ms.code_of(message) == "reduction_order", tostring(message))
   end
 end
+-- Blocks of a row's exponentials are added apart, where there are several.
+do
+  local sch = ms.schedule(operator("softmax", {4, 12}))
+  sch:rebase_exponential(sch:get_sblock "maximum", sch:get_sblock "total", 4, 1)
+  local ok, message = pcall(sch.check_reduction_order, sch)
+  assert(not ok and ms.code_of(message) == "reduction_order", tostring(message))
+end
 -- Of a sum that is one expression, or was inlined since, it is not known how it adds; a maximum rounds nothing.
 for _, reduce in ipairs {te.sum, te.max} do
   local A, r = te.placeholder({20}, "float32", "A"), te.reduce_axis(3, "r")
