@@ -2,6 +2,7 @@
 local common = {
   SPATIAL = "msched.spatial_tile", -- noted on a block that spatial_tiling has tiled or placed; 1: estimates are doubted
   INLINE = "meta_schedule.inline_rule",
+  NONTEMPORAL = "msched.nontemporal", -- on a block: 1, results go around the caches, 2, beside the next row's
 }
 
 -- The buffers of the function that are constant, as a set by name: they are packed ahead into the order in which they
@@ -107,6 +108,27 @@ function common.needs_rfactor(sch, block, jobs, least)
     return false
   end
   return sch:has_reducer(block)
+end
+
+-- Whether the function's parameters fill so many times the second caches of all cores, as far as that is known; and
+-- their names as a set.
+function common.fills_caches(sch, target, times)
+  local bytes, names, known = 0, {}, true
+  for _, p in ipairs(sch:func():params()) do
+    local size = (tonumber(p.type:match "%d+") or 8) / 8
+    for _, n in ipairs(p.shape or {}) do
+      known = known and n >= 0
+      size = size * n
+    end
+    bytes, names[p.name] = bytes + size, true
+  end
+  local cache = (target.l2_bytes or 0) * (target.cores or 1)
+  return known and cache > 0 and bytes > times * cache, names
+end
+
+-- Draws whether what the block writes goes around the caches.
+function common.draw_nontemporal(sch, block, choices)
+  sch:annotate(block, common.NONTEMPORAL, common.sample_equal(sch, choices))
 end
 
 -- Moves spatial loops in front of reduction loops, and fuses the latter: the fused loop, and how many are in front.

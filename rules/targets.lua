@@ -22,6 +22,7 @@ targets.llvm = {
   unroll_window = {terms = 32, reach = 128},
   fuse_online_softmax = {vectors = {2, 4, 1}, columns = {64, 128, 256}, grown = 2, growth = 0.1},
   fuse_online_softmax_amx = {vectors = {4, 2, 1}, columns = {128, 64, 32}, sketches = 3, growth = 0.15},
+  rebase_exponential = {least_caches = 1, columns = {1024, 512}, vectors = 4}, -- asked for by name
   online_softmax = {rows_in_cache = 4},
   add_rfactor = {jobs_per_core = 16, least_per_core = 16, max_innermost = 64, lanes_last = true},
   multi_level_tiling = {structure = "SSRSRS", max_innermost = 64,

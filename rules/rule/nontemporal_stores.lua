@@ -8,22 +8,6 @@
 -- Source: Intel 64 and IA-32 Architectures Optimization Reference Manual, "Non-temporal stores".
 local common = msched.load "rules.common"
 
-local NOTE = "msched.nontemporal"
-
--- Bytes of all parameters, and their names as a set; nil: an extent is not known.
-local function parameters(sch)
-  local bytes, names = 0, {}
-  for _, p in ipairs(sch:func():params()) do
-    local size = (tonumber(p.type:match "%d+") or 8) / 8
-    for _, n in ipairs(p.shape or {}) do
-      if n < 0 then return nil, names end
-      size = size * n
-    end
-    bytes, names[p.name] = bytes + size, true
-  end
-  return bytes, names
-end
-
 -- Whether all that the block writes is results, along their rows, and what it reads is none of them.
 local function writes_results(sch, block, names)
   local written = {}
@@ -48,12 +32,12 @@ end
 return msched.rule {
   name = "nontemporal_stores",
   apply = function(sch, block, context, self)
-    local cache = (context.target.l2_bytes or 0) * (context.target.cores or 1)
-    if sch:is_root(block) or not sch:is_spatial(block) or sch:annotation(block, NOTE) ~= nil then return {sch} end
-    local bytes, names = parameters(sch)
-    if cache == 0 or not bytes or bytes <= self.parameters.least_caches * cache then return {sch} end
-    if writes_results(sch, block, names) then
-      sch:annotate(block, NOTE, common.sample_equal(sch, reads_reduced(sch, block) and {0, 1, 2} or {0, 1}))
+    if sch:is_root(block) or not sch:is_spatial(block) or sch:annotation(block, common.NONTEMPORAL) ~= nil then
+      return {sch}
+    end
+    local fills, names = common.fills_caches(sch, context.target, self.parameters.least_caches)
+    if fills and writes_results(sch, block, names) then
+      common.draw_nontemporal(sch, block, reads_reduced(sch, block) and {0, 1, 2} or {0, 1})
     end
     return {sch}
   end,

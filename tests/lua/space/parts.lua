@@ -167,6 +167,32 @@ function tests.online_softmax()
   assert(#made == 1 and made[1]:hash() == ms.schedule(layer):hash())
 end
 
+-- Rows that come from memory in one pass, all in one loop: a block's exponentials are computed from its own maximum.
+function tests.rebase_exponential()
+  local normalize = ms.load "lua.lib.ops.normalize"
+  local X = te.placeholder({#HARD, 32}, "float32", "X")
+  local func = te.func("softmax", {X, normalize.softmax(X)})
+  local any = {rules = {"rebase_exponential", "nontemporal_stores", "add_rfactor", "random_compute_location"},
+               rebase_exponential = {least_caches = 0, columns = {16, 8}, vectors = 1}}
+  local made = sketches(func, CPU, any)
+  assert(#made > 1)
+  local rebased = 0
+  for _, sch in ipairs(made) do
+    if sch:has_block "maximum_factor" then
+      rebased = rebased + 1
+      local row, block = sch:get_loops(sch:get_sblock "maximum_rf_rf")
+      assert(sch:child_count(row) == 6 and sch:child_count(block) == 5, sch.trace:text())
+      check_softmax(func, sch)
+    end
+  end
+  assert(rebased == 1, rebased)
+  -- What fits the caches is left as it is, and so are rows that whole vectors do not divide.
+  assert(#sketches(func, CPU, {rules = {"rebase_exponential"}}) == 1)
+  local odd = te.placeholder({8, 31}, "float32", "X")
+  any.rules = {"rebase_exponential"}
+  assert(#sketches(te.func("odd", {odd, normalize.softmax(odd)}), CPU, any) == 1)
+end
+
 -- Windows that move by one element are expressions, in a function that reduces nothing; in whole, or not at all.
 function tests.unroll_window()
   local A, W = te.placeholder({18, 20}, "float32", "A"), te.placeholder({3, 3}, "float32", "W")
