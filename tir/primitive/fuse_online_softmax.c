@@ -21,7 +21,8 @@
  *           least finite value, or from negative infinity where it is read by the other two only. Sum: from zero, of
  *           exp(x - maximum), cast where the types differ. Product: a sum from zero, no narrower than the exponentials,
  *           of one such exponential times what reads neither maximum nor sum; it, or a factor, may be divided by what
- *           depends on the row's sum alone. exp(x - m) may have 0 in the place of an m that is negative infinity. Each
+ *           depends on the row's sum alone. exp(x - m) may have 0 in the place of an m that is negative infinity, and
+ *           m less a constant, the same in sum and product. Each
  *           has one iteration that reduces, over the same columns, and all take whole domains of constant extents from
  *           0 on. Maximum and sum are written at their iterations, and read at iterations of the product. Other blocks
  *           read them after the product, under no loop that is around it; and what the product reads is made under
@@ -149,17 +150,25 @@ static tir_expr shift_of(const struct tir *ir, tir_expr e, tir_buffer maximum) {
   return plain && infinite && load.ref == maximum && !load.a ? n.c : TIR_NONE;
 }
 
-/* Takes exp(x - m) apart, each of them cast where its type is another; false: it is none. */
-static bool split_exp(const struct tir *ir, tir_expr e, tir_buffer maximum, tir_expr *x, tir_expr *load) {
+/* Takes exp(x - m), or exp(x - (m - headroom)), apart, x and m cast where their type is another; false: it is none. */
+struct apart {
+  tir_expr x, load, headroom; /* headroom: TIR_NONE, or a constant */
+};
+static bool split_exp(const struct tir *ir, tir_expr e, tir_buffer maximum, struct apart *out) {
   struct tir_expr_node call = *tir_at(ir, e);
   if (call.kind != TIR_CALL || call.count != 1 || strcmp(tir_text(ir, call.ref), "exp")) return false;
   struct tir_expr_node apart = *tir_at(ir, ir->operands.at[call.operands]);
   if (apart.kind != TIR_SUB) return false;
+  struct tir_expr_node less = *tir_at(ir, apart.b);
   bool cast = call.type != tir_buffer_at(ir, maximum)->type;
-  if (cast && (tir_at(ir, apart.a)->kind != TIR_CAST || tir_at(ir, apart.b)->kind != TIR_CAST)) return false;
-  *x = cast ? tir_at(ir, apart.a)->a : apart.a;
-  *load = shift_of(ir, cast ? tir_at(ir, apart.b)->a : apart.b, maximum);
-  return *load != TIR_NONE;
+  bool headroom =
+      less.kind == TIR_SUB && tir_at(ir, less.b)->kind == TIR_FLOAT_IMM && isfinite(tir_at(ir, less.b)->real);
+  tir_expr shift = headroom ? less.a : apart.b;
+  if (cast && (tir_at(ir, apart.a)->kind != TIR_CAST || tir_at(ir, shift)->kind != TIR_CAST)) return false;
+  out->x = cast ? tir_at(ir, apart.a)->a : apart.a;
+  out->load = shift_of(ir, cast ? tir_at(ir, shift)->a : shift, maximum);
+  out->headroom = headroom ? less.b : TIR_NONE;
+  return out->load != TIR_NONE;
 }
 
 /* From now on, until tir_subst_clear, the product's iterations stand for those of the part, which it writes at. */
@@ -202,8 +211,8 @@ static bool translate(struct tir *ir, const struct tir_fused_softmax *plan, stru
 }
 
 static bool is_exp(const struct tir *ir, const void *maximum, tir_expr e) {
-  tir_expr x, load;
-  return split_exp(ir, e, *(const tir_buffer *)maximum, &x, &load);
+  struct apart apart;
+  return split_exp(ir, e, *(const tir_buffer *)maximum, &apart);
 }
 
 /* Rows as the product's iterations have them: what the exponential reads of the maximum. */
@@ -233,11 +242,12 @@ static bool refuse_product(struct tir *ir, const struct tir_fused_softmax *plan,
 }
 
 static bool check_product(struct tir *ir, struct tir_fused_softmax *plan, ms_error *err) {
-  tir_expr load;
+  struct apart apart;
   plan->exponential = tir_find_node(ir, plan->product.value, TIR_HAS_CALL, is_exp, &plan->maximum.buffer);
-  if (!plan->exponential || !split_exp(ir, plan->exponential, plan->maximum.buffer, &plan->x, &load) ||
-      !find_rows(ir, plan, load))
+  if (!plan->exponential || !split_exp(ir, plan->exponential, plan->maximum.buffer, &apart) ||
+      !find_rows(ir, plan, apart.load))
     return refuse_product(ir, plan, err);
+  plan->x = apart.x, plan->headroom = apart.headroom;
   tir_type type = tir_type_of(ir, plan->exponential), sums = tir_buffer_at(ir, plan->product.buffer)->type;
   if (tir_type_bits(sums) < tir_type_bits(type) || !tir_weigh(ir, plan, plan->product.value, plan->exponential))
     return refuse_product(ir, plan, err);
@@ -245,17 +255,18 @@ static bool check_product(struct tir *ir, struct tir_fused_softmax *plan, ms_err
 }
 
 static bool check_values(struct tir *ir, struct tir_fused_softmax *plan, ms_error *err) {
-  tir_expr x, load;
+  struct apart apart;
   if (!check_product(ir, plan, err) || !translate(ir, plan, &plan->maximum, err)) return false;
   if (plan->sum.rank != plan->maximum.rank)
     return tir_refuse(ir, err, MS_REDUCTION_SHAPES_DIFFER, plan->sum.block,
                       "buffers `%s` and `%s` have different shapes", tir_buffer_name(ir, plan->maximum.buffer),
                       tir_buffer_name(ir, plan->sum.buffer));
   if (!translate(ir, plan, &plan->sum, err)) return false;
-  bool same = split_exp(ir, plan->sum.value, plan->maximum.buffer, &x, &load) && x == plan->maximum.value &&
+  bool same = split_exp(ir, plan->sum.value, plan->maximum.buffer, &apart) && apart.x == plan->maximum.value &&
+              apart.headroom == plan->headroom &&
               tir_type_of(ir, plan->sum.value) == tir_type_of(ir, plan->exponential);
   for (uint32_t d = 0; d < plan->maximum.rank && same; d++)
-    same = tir_operands(ir, tir_at(ir, load)->operands)[d] == plan->row[d];
+    same = tir_operands(ir, tir_at(ir, apart.load)->operands)[d] == plan->row[d];
   if (!same)
     return tir_refuse(ir, err, MS_SOFTMAX_SUM, plan->sum.block,
                       "block `%s` does not add exp(x - maximum), x as in block `%s`",

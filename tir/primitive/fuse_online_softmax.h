@@ -40,6 +40,7 @@ struct tir_fused_softmax {
   int64_t rows, columns;   /* that are computed: of the tiled dimension, those that grow too */
   bool skips;              /* tiles that are masked */
   tir_expr exponential, x; /* exp(x - maximum), in the product */
+  tir_expr headroom;       /* what is taken from the maximum there; TIR_NONE: nothing */
   tir_expr normalizer;     /* what the product is divided by, or multiplied; TIR_NONE: nothing */
   bool multiplies;
   struct tir_softmax_producer producers[TIR_MOST_SOFTMAX_PRODUCERS];

@@ -208,10 +208,12 @@ static tir_expr as_type(struct build *b, tir_type type, tir_expr e) {
   return tir_type_of(b->ir, e) == type ? e : tir_unary(b->ir, TIR_CAST, type, e);
 }
 
-/* exp(a - m), in the exponentials' type. */
-static tir_expr exp_of(struct build *b, tir_expr a, tir_expr m) {
+/* exp(a - m), in the exponentials' type; exp(a - (m - headroom)), unless that is TIR_NONE. */
+static tir_expr exp_of(struct build *b, tir_expr a, tir_expr m, tir_expr headroom) {
   struct tir_expr_node like = *tir_at(b->ir, b->plan->exponential);
-  tir_expr apart = tir_binary(b->ir, TIR_SUB, as_type(b, like.type, a), as_type(b, like.type, m));
+  tir_expr shift = as_type(b, like.type, m);
+  if (headroom) shift = tir_binary(b->ir, TIR_SUB, shift, headroom);
+  tir_expr apart = tir_binary(b->ir, TIR_SUB, as_type(b, like.type, a), shift);
   return tir_call(b->ir, like.type, like.ref, &apart, 1);
 }
 
@@ -471,7 +473,7 @@ static void make_maximum(struct build *b) {
   add_rows(b, &update);
   add_part(b, &update);
   tir_expr now = tir_binary(b->ir, TIR_MAX, load_row(b, m), load_row(b, b->tile_maximum));
-  store_row(b, block, TIR_BODY, b->scale, exp_of(b, load_row(b, m), now));
+  store_row(b, block, TIR_BODY, b->scale, exp_of(b, load_row(b, m), now, TIR_NONE));
   store_row(b, block, TIR_BODY, m, now);
   finish(b, &update, block, TIR_BODY);
 }
@@ -484,7 +486,7 @@ static void make_weights(struct build *b) {
   add_part(b, &n);
   struct tir_expr_node at = *tir_at(b->ir, weight(b));
   uint32_t indices = tir_subst_operands(b->ir, at.operands, at.count);
-  tir_expr x = find_x(b), value = exp_of(b, x, load_row(b, b->maximum));
+  tir_expr x = find_x(b), value = exp_of(b, x, load_row(b, b->maximum), b->plan->headroom);
   tir_append(b->ir, block, TIR_BODY, tir_new_store(b->ir, b->weights, tir_operands(b->ir, indices), value));
   finish_padded(b, &n, block, false);
 }
@@ -599,7 +601,7 @@ static void copy_part(struct build *b, const struct tir_softmax_part *part, tir_
 
 /* By what a part's sums are scaled: its maximum is another than that of all. */
 static tir_expr scale_of_part(struct build *b) {
-  return exp_of(b, load_row(b, b->maximum), load_row(b, b->plan->maximum.buffer));
+  return exp_of(b, load_row(b, b->maximum), load_row(b, b->plan->maximum.buffer), TIR_NONE);
 }
 
 /* The blocks that join the parts, before a statement of the scope. */
