@@ -120,6 +120,7 @@ end
 
 function makers.attention(a, arrays)
   if a.kv_heads ~= "auto" and a.kv_heads ~= a.heads then return nil end
+  if a.scales ~= "none" or a.result ~= "auto" then return nil end
   local Q, K, V, Y = table.unpack(arrays)
   return {op = "attention", source = whole(Q), weights = whole(K), values = whole(V), result = whole(Y),
           scale = a.width ^ -0.5, causal = a.causal}
@@ -137,9 +138,9 @@ function makers.norm(a, arrays)
   return {op = "norm", source = whole(arrays[1]), result = view(arrays[2], order)}
 end
 
--- Whether vendors know the types: float32, and in what adds products short floats with sums of float32, and bytes with
--- sums of int32.
-local function sums_of(dtype) return not dtype:find "int16" and SUMS[dtype] end
+-- Whether vendors know the types: float32, and in what adds products floats of 16 bits with sums of float32, and bytes
+-- with sums of int32.
+local function sums_of(dtype) return not dtype:find "int16" and not dtype:find "^float8" and SUMS[dtype] end
 local function has_types(values)
   local second = values.weight_dtype ~= "auto" and values.weight_dtype or values.dtype
   if values.dtype == "float32" then return second == "float32" end

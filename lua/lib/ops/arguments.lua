@@ -59,6 +59,7 @@ local KINDS = {
   products = {"float32, bfloat16, int24 or int8", function(x) return x == "int24" and x or type_of(x) end},
   nibbles = {"pairs or halves", function(x) return (x == "pairs" or x == "halves") and x or nil end},
   accumulate = {"auto, or a type of elements", function(x) return x == "auto" and x or type_of(x) end},
+  scales = {"none, tensor or head", function(x) return (x == "none" or x == "tensor" or x == "head") and x or nil end},
   flag = {"true or false", function(x)
     if x == true or x == false then return x end
     return ({["true"] = true, ["false"] = false})[x]
@@ -96,6 +97,7 @@ local MEANINGS = {
   rows = {"extent", "queries"},
   columns = {"extent", "keys and values"},
   width = {"extent", "elements of a query, a key, a value"},
+  scales = {"scales", "factors of queries, keys and values, as arguments: none, one of each tensor, or of each head"},
   causal = {"flag", "whether a query sees keys up to its own number alone"},
   -- of tensors of any shape
   shape = {"shape", "extents of what goes in"},

@@ -81,7 +81,8 @@ end
 
 -- What sums of a type are held in: integers of 8 and 16 bits in int32, short floats in float32, others in themselves.
 common.SUMS =
-  {int8 = "int32", uint8 = "int32", int16 = "int32", uint16 = "int32", float16 = "float32", bfloat16 = "float32"}
+  {int8 = "int32", uint8 = "int32", int16 = "int32", uint16 = "int32", float16 = "float32", bfloat16 = "float32",
+   float8_e4m3fn = "float32", float8_e5m2 = "float32"}
 function common.sums(type) return common.SUMS[type] or type end
 
 common.is_float = ms.load "lua.lib.element_types".is_float

@@ -148,13 +148,22 @@ operator("dense", "m=16 ci=512 co=512" .. TYPE, "rows of channels times weights 
   return {X, W, ops.dense(X, W, options(a, ""))}
 end, ROWS)
 
-operator("attention", "b=1 heads=12 rows=128 columns=128 width=64 causal=false dtype=float32 kv_heads=auto",
+operator("attention",
+  "b=1 heads=12 rows=128 columns=128 width=64 causal=false dtype=float32 kv_heads=auto result=auto scales=none",
   "softmax(Q K^T / sqrt(width)) V", function(a)
   local heads = a.kv_heads == "auto" and a.heads or a.kv_heads
   local Q, K = input("Q", {a.b, a.heads, a.rows, a.width}, a), input("K", {a.b, heads, a.columns, a.width}, a)
   local V = input("V", {a.b, heads, a.columns, a.width}, a)
-  return {Q, K, V, ops.attention(Q, K, V, {causal = a.causal})}
-end, {b = {"extent", "sequences of a batch"}})
+  local tensors, o = {Q, K, V}, {causal = a.causal, dtype = a.result ~= "auto" and a.result}
+  for i, name in ipairs(a.scales ~= "none" and {"q_scale", "k_scale", "v_scale"} or {}) do
+    local shape = a.scales == "head" and {a.b, i == 1 and a.heads or heads} or {1}
+    o[name] = te.placeholder(shape, "float32", name)
+    tensors[#tensors + 1] = o[name]
+  end
+  tensors[#tensors + 1] = ops.attention(Q, K, V, o)
+  return tensors
+end, {b = {"extent", "sequences of a batch"},
+      result = {"accumulate", "type of the result; auto: dtype, and float16 where that has 8 bits"}})
 
 -- ---- Reductions, normalization ---------------------------------------------------------------------------------
 

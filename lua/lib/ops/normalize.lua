@@ -5,12 +5,10 @@ local te, common = ms.te, ms.load "lua.lib.ops.common"
 local matmul = ms.load "lua.lib.ops.matmul"
 local ops = {}
 
--- Along one dimension, the last unless it is given. The largest element is taken away before, so that nothing
--- overflows.
-function ops.softmax(X, axis, name)
-  common.check_tensor("softmax", "X", X)
-  common.check_float("softmax", "X", X)
-  local a, type = common.axis("softmax", axis or -1, #X.shape), common.sums(X.type)
+-- Along dimension `a`. The largest element, less `headroom`, is taken away before, so that nothing overflows:
+-- exponentials are up to exp(headroom), which cancels.
+local function softmax(X, a, name, headroom)
+  local type = common.sums(X.type)
   local shape = {table.unpack(X.shape)}
   table.remove(shape, a)
   local k, q = te.reduce_axis(X.shape[a], "k"), te.reduce_axis(X.shape[a], "q")
@@ -24,12 +22,20 @@ function ops.softmax(X, axis, name)
     return indices
   end
   local most = te.compute(shape, function(...) return te.max(X[with({...}, k)], k) end, "maximum")
-  local powers =
-    te.compute(X.shape, function(...) return te.exp(te.cast(X(...), type) - te.cast(most[without {...}], type)) end,
-               "exponent")
+  local powers = te.compute(X.shape, function(...)
+    local largest = te.cast(most[without {...}], type)
+    return te.exp(te.cast(X(...), type) - (headroom and largest - headroom or largest))
+  end, "exponent")
   local total = te.compute(shape, function(...) return te.sum(powers[with({...}, q)], q) end, "total")
   return te.compute(X.shape, function(...) return te.cast(powers(...) / total[without {...}], X.type) end,
                     name or "softmax")
+end
+
+-- The last dimension unless it is given.
+function ops.softmax(X, axis, name)
+  common.check_tensor("softmax", "X", X)
+  common.check_float("softmax", "X", X)
+  return softmax(X, common.axis("softmax", axis or -1, #X.shape), name)
 end
 
 -- Ba, Kiros and Hinton, "Layer Normalization": over the last dimensions, those that gamma and beta have.
@@ -66,10 +72,10 @@ function ops.layer_norm(X, gamma, beta, options)
 end
 
 -- What is added to the scores, or says which of them count: a function of a score's value and place.
-local function masked(scale, o, type, rank)
+local function masked(scale_at, o, type, rank)
   return function(value, at)
     local conditions = {}
-    value = value * scale
+    value = value * scale_at(at)
     if o.mask then value = value + te.cast(common.broadcast_element(o.mask, at), type) end
     if o.causal then conditions[1] = te.le(at[rank], at[rank - 1]) end
     if o.lengths then conditions[#conditions + 1] = te.lt(at[rank], te.cast(o.lengths[{at[1]}], "int32")) end
@@ -91,17 +97,38 @@ local function check_mask(what, mask, scores)
   end
 end
 
+-- The scale of a tensor's matrices at indices of the result, of which each is for `group` heads in a row; nil: it has
+-- none. It is one for all, of shape {1}, or one for each matrix.
+local function scale_of(what, name, scale, X, at, group)
+  if not scale then return nil end
+  local batch = #X.shape - 2
+  common.check_tensor(what, name, scale)
+  if scale.type ~= "float32" then common.fail(what, "%s is of %s; float32 is expected", name, scale.type) end
+  if #scale.shape == 1 and scale.shape[1] == 1 then return scale[{0}] end
+  common.check_shape(what, name, scale, {table.unpack(X.shape, 1, batch)})
+  local indices = {table.unpack(at, 1, batch)}
+  if group > 1 then indices[batch] = indices[batch] // group end
+  return scale[indices]
+end
+
+-- Exponentials of floats of 8 bits, as a kernel rounds them, are at most 2^8, so that small ones keep their digits
+-- (Shah et al., "FlashAttention-3", NeurIPS 2024).
+local HEADROOM = {float8_e4m3fn = 8 * math.log(2), float8_e5m2 = 8 * math.log(2)}
+
 -- Vaswani et al., "Attention Is All You Need", section 3.2.1: softmax(Q K^T x scale + mask) V, of queries (batch…,
 -- rows, d), keys (batch…, columns, d) and values (batch…, columns, dv); scale: 1 / sqrt(d). causal: row i sees columns
 -- up to i alone; lengths: of the first dimension, how many columns there are. Keys and values may have fewer matrices
--- in their last dimension of the batch: each is for as many heads in a row (Ainslie et al., "GQA", 2023).
+-- in their last dimension of the batch: each is for as many heads in a row (Ainslie et al., "GQA", 2023). q_scale,
+-- k_scale, v_scale: what the elements of a tensor are multiplied with. dtype: of the result; that of Q, of floats of 8
+-- bits float16.
 function ops.attention(Q, K, V, options)
   local what = "attention"
   common.check_tensor(what, "Q", Q)
   local rank = #Q.shape
   if rank < 3 then common.fail(what, "Q has %d dimensions; a batch of matrices has 3 or more", rank) end
   local o = common.options(what, options,
-                           {scale = Q.shape[rank] ^ -0.5, causal = false, mask = false, lengths = false, name = what})
+                           {scale = Q.shape[rank] ^ -0.5, causal = false, mask = false, lengths = false, name = what,
+                            q_scale = false, k_scale = false, v_scale = false, dtype = false})
   local expected = {table.unpack(Q.shape)}
   common.check_tensor(what, "K", K, rank)
   local heads, own = Q.shape[rank - 2], K.shape[rank - 2]
@@ -116,13 +143,26 @@ function ops.attention(Q, K, V, options)
     local type = o.lengths.type
     if not type:find "^u?int" then common.fail(what, "lengths is of %s; integers are expected", type) end
   end
-  local products = matmul.batch_matmul(Q, K, {transpose_b = true, group = heads // own, name = "scores"})
+  local out, group = o.dtype or HEADROOM[Q.type] and "float16" or Q.type, heads // own
+  if not common.is_float(out) then common.fail(what, "dtype is %s; a type of floats is expected", tostring(out)) end
+  local products = matmul.batch_matmul(Q, K, {transpose_b = true, group = group, name = "scores"})
   if o.mask then check_mask(what, o.mask, products.shape) end
-  local value_of = masked(o.scale, o, products.type, rank)
+  local value_of = masked(function(at)
+    local of_q = scale_of(what, "q_scale", o.q_scale, Q, at, 1)
+    local of_k = scale_of(what, "k_scale", o.k_scale, K, at, group)
+    local scale = of_q and of_q * o.scale or o.scale
+    return of_k and of_k * scale or scale
+  end, o, products.type, rank)
   local scores = te.compute(products.shape, function(...) return value_of(products(...), {...}) end, "scaled")
-  local Y = matmul.batch_matmul(ops.softmax(scores), V,
-                                {accumulate = scores.type, group = heads // own, name = o.name})
-  return Y.type == Q.type and Y or ms.load "lua.lib.ops.elementwise".cast(Y, Q.type)
+  local Y = matmul.batch_matmul(softmax(scores, rank, nil, HEADROOM[V.type]), V,
+                                {accumulate = scores.type, group = group, name = o.name})
+  if o.v_scale then
+    local values = Y
+    Y = te.compute(values.shape, function(...)
+      return te.cast(values(...) * scale_of(what, "v_scale", o.v_scale, V, {...}, group), out)
+    end, o.name .. "_scaled")
+  end
+  return Y.type == out and Y or ms.load "lua.lib.ops.elementwise".cast(Y, out)
 end
 
 return ops

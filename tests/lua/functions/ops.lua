@@ -375,6 +375,30 @@ do -- heads that share keys, lengths, and a mask that is added
   end, 1e-4)
 end
 
+do -- floats of 8 bits: sums of float32, scales of one tensor and of each head, results of another type
+  for _, type in ipairs {"float8_e4m3fn", "float8_e5m2"} do
+    local Q, K = tensor("Q", {2, 4, 3, 4}, type), tensor("K", {2, 2, 5, 4}, type)
+    local V, one = tensor("V", {2, 2, 5, 6}, type), tensor("q_scale", {1})
+    local of_k, of_v = tensor("k_scale", {2, 2}), tensor("v_scale", {2, 2})
+    local Y = ops.attention(Q, K, V, {q_scale = one, k_scale = of_k, v_scale = of_v, dtype = "float32"})
+    assert(Y.type == "float32" and ops.attention(Q, K, V).type == "float16")
+    holds("attention", {Q, K, V, one, of_k, of_v, Y}, function(i, q, k, v, sq, sk, sv)
+      local b, h, r, c = table.unpack(i)
+      local scores, most, total, value = {}, -math.huge, 0, 0
+      for column = 0, 4 do
+        local product = sum({4}, function(d) return q[{b, h, r, d}] * k[{b, h // 2, column, d}] end)
+        scores[column] = product / 2 * sq[{0}] * sk[{b, h // 2}]
+        most = math.max(most, scores[column])
+      end
+      for column = 0, 4 do
+        local weight = math.exp(scores[column] - most)
+        total, value = total + weight, value + weight * v[{b, h // 2, column, c}]
+      end
+      return value / total * sv[{b, h // 2}]
+    end, 1e-4)
+  end
+end
+
 -- ---- Elements --------------------------------------------------------------------------------------------------
 
 local function erf(x) -- Abramowitz and Stegun 7.1.5, the series
@@ -522,6 +546,12 @@ for _, case in ipairs {
    tensor("V", {2, 5, 4}), {lengths = tensor("l", {3}, "int32")}},
   {"attention: extent 2 of mask is 4; 1 or 5 is expected", ops.attention, tensor("Q", {2, 3, 4}),
    tensor("K", {2, 5, 4}), tensor("V", {2, 5, 4}), {mask = tensor("m", {3, 4})}},
+  {"attention: q_scale is of float16; float32 is expected", ops.attention, tensor("Q", {2, 3, 4}),
+   tensor("K", {2, 5, 4}), tensor("V", {2, 5, 4}), {q_scale = tensor("s", {1}, "float16")}},
+  {"attention: extent 1 of k_scale is 4, not 2", ops.attention, tensor("Q", {4, 3, 4}), tensor("K", {2, 5, 4}),
+   tensor("V", {2, 5, 4}), {k_scale = tensor("s", {4})}},
+  {"attention: dtype is int8; a type of floats is expected", ops.attention, tensor("Q", {2, 3, 4}),
+   tensor("K", {2, 5, 4}), tensor("V", {2, 5, 4}), {dtype = "int8"}},
   {"batch_matmul: dimension 1 of A is 4, that of B 3, each for 2 of A", ops.batch_matmul, tensor("A", {4, 3, 4}),
    tensor("B", {3, 4, 5}), {group = 2}},
   {"attention: extent 3 of K is 5, not 4", ops.attention, tensor("Q", {1, 3, 4}), tensor("K", {1, 3, 5}),
