@@ -186,6 +186,11 @@ bool tir_is_wgmma_width(int64_t n);                                  /* there ar
 bool tir_wgmma_multiplies(tir_type input, tir_type sum, int64_t n);
 /* b may lie by rows: its columns need not be what is summed. */
 bool tir_wgmma_takes_rows(tir_type input);
+/* a may be in registers: floats of 16 or of 8 bits. The column of it there that meets row `row` of b: of 8 bits a
+ * thread holds four of a row side by side where it has two accumulators, so that sixteen columns come in another
+ * order. */
+bool tir_wgmma_takes_registers(tir_type input);
+int tir_wgmma_column_of(int bits, int row);
 /* Whether elements of a and of b go together: they are alike, or bytes, signed or not. */
 bool tir_wgmma_pairs(tir_type a, tir_type b);
 double tir_wgmma_operand(tir_type input, double x); /* what is multiplied where x is read */
@@ -195,7 +200,7 @@ struct tir_wgmma_layout {
 };
 bool tir_wgmma_layout_of(const char *text, struct tir_wgmma_layout *out);
 /* Where element `element` of a thread's n / 2 lies in the fragment of accumulators, and in one of operand a, which has
- * 16 columns. Source: PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16". */
+ * as many columns as it has products a sum. Source: PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16". */
 struct tir_mma_place tir_wgmma_place(int thread, int element);
 
 /* The operands of a tensor_copy, by number, of an im2col_copy, which has four lists more, and of a multicast_copy,

@@ -27,6 +27,16 @@ extern thread_local unsigned char ms_shared[];
 [[maybe_unused]] static float ms_cvt_f32_e4m3(uint32_t bits) { return fibers_of_byte((uint8_t)bits, true); }
 [[maybe_unused]] static uint32_t ms_cvt_e4m3_f32(float x) { return fibers_to_byte(x, true); }
 [[maybe_unused]] static uint32_t ms_cvt_e5m2_f32(float x) { return fibers_to_byte(x, false); }
+#define SHIM_PAIR_OF_BYTES(format, is_e4m3)                                                                            \
+  [[maybe_unused]] static float ms_##format##_lower(uint32_t pair) { return fibers_of_byte((uint8_t)pair, is_e4m3); }  \
+  [[maybe_unused]] static float ms_##format##_upper(uint32_t pair) {                                                   \
+    return fibers_of_byte((uint8_t)(pair >> 8), is_e4m3);                                                              \
+  }                                                                                                                    \
+  [[maybe_unused]] static uint32_t ms_pack_##format(float low, float high) {                                           \
+    return fibers_to_byte(low, is_e4m3) | (uint32_t)fibers_to_byte(high, is_e4m3) << 8;                                \
+  }
+SHIM_PAIR_OF_BYTES(e4m3, true)
+SHIM_PAIR_OF_BYTES(e5m2, false)
 [[maybe_unused]] static float ms_keep_f32(float x) { return x; }
 [[maybe_unused]] static double ms_keep_f64(double x) { return x; }
 

@@ -87,11 +87,12 @@ static inline void shim_begin_product(struct shim_product product, const uint32_
   g->products[g->count++] = product;
 }
 
-/* Element `k` of a row, which four lanes share: each has two of eight columns, and eight columns on the next two of
- * them. lower: of the row eight further down. Registers are read when the product is done: who changes them before
- * then spoils it. */
-static inline uint32_t shim_of_registers(const struct shim_product *p, bool lower, uint32_t k) {
-  return p->registers[k % 8 / 2][k / 8 * 2 + lower] >> k % 2 * 16 & 0xffff;
+/* Element `k` of a row, which four lanes share: each has a register of neighbours, two of eight columns or four of
+ * sixteen, and as many columns on the next one. lower: of the row eight further down. Registers are read when the
+ * product is done: who changes them before then spoils it. */
+static inline uint32_t shim_of_registers(const struct shim_product *p, int bits, bool lower, uint32_t k) {
+  const uint32_t held = 32u / (uint32_t)bits, shared = 4 * held;
+  return p->registers[k % shared / held][k / shared * 2 + lower] >> k % held * (uint32_t)bits & 0xffffu >> (16 - bits);
 }
 
 template <class IN, class SUM, class BY = IN> static void shim_do_product(const struct shim_product *p, void *all) {
@@ -105,7 +106,7 @@ template <class IN, class SUM, class BY = IN> static void shim_do_product(const 
     struct fibers_place at = fibers_wgmma_place((int)(fibers_thread() % 128), e);
     bool lower = at.row % 16 >= 8;
     for (uint32_t k = 0; k < depth && rows[lower] != at.row; k++)
-      x[lower][k] = IN::value(p->registers[0] ? shim_of_registers(p, lower, k)
+      x[lower][k] = IN::value(p->registers[0] ? shim_of_registers(p, IN::bits, lower, k)
                                               : shim_of_matrix(&a, bytes, !p->a_by_columns, (uint32_t)at.row, k));
     rows[lower] = at.row;
     double sum = sums[e];
@@ -169,6 +170,11 @@ static inline void shim_wait_products(int left) {
   [[maybe_unused]] static void ms_wgmma_m64n##n##k##depth##_##element##_##layout(S *d, uint64_t a, uint64_t b) {       \
     shim_begin_product({d, a, b, n, 0, by_rows, false, shim_do_product<shim_##element, S>, {}}, NULL);                 \
   }
+#define SHIM_WGMMA_REGISTERS(n, depth, element, layout, by_rows)                                                       \
+  [[maybe_unused]] static void ms_wgmma_m64n##n##k##depth##_##element##_##layout##_registers(float *d, uint32_t *a,    \
+                                                                                             uint64_t b) {             \
+    shim_begin_product({d, 0, b, n, 0, by_rows, false, shim_do_product<shim_##element, float>, {}}, a);                \
+  }
 #define SHIM_WGMMA_BYTES(n, element, by)                                                                               \
   [[maybe_unused]] static void ms_wgmma_m64n##n##k32_##element##by##_col(int32_t *d, uint64_t a, uint64_t b) {         \
     shim_begin_product({d, a, b, n, 0, false, false, shim_do_product<shim_##element, int32_t, shim_##by>, {}}, NULL);  \
@@ -179,10 +185,7 @@ static inline void shim_wait_products(int left) {
                                                                                     uint64_t b) {                      \
     shim_begin_product({d, a, b, n, 0, by_rows, true, shim_do_product<shim_##element, float>, {}}, NULL);              \
   }                                                                                                                    \
-  [[maybe_unused]] static void ms_wgmma_m64n##n##k16_##element##_##layout##_registers(float *d, uint32_t *a,           \
-                                                                                      uint64_t b) {                    \
-    shim_begin_product({d, 0, b, n, 0, by_rows, false, shim_do_product<shim_##element, float>, {}}, a);                \
-  }
+  SHIM_WGMMA_REGISTERS(n, 16, element, layout, by_rows)
 #define SHIM_WGMMA(n)                                                                                                  \
   SHIM_WGMMA_SHORT(n, f16, row, true)                                                                                  \
   SHIM_WGMMA_SHORT(n, f16, col, false)                                                                                 \
@@ -194,7 +197,9 @@ static inline void shim_wait_products(int left) {
   SHIM_WGMMA_BYTES(n, u8, s8)                                                                                          \
   SHIM_WGMMA_BYTES(n, s8, u8)                                                                                          \
   SHIM_WGMMA_OF(n, 32, e4m3, float, col, false)                                                                        \
-  SHIM_WGMMA_OF(n, 32, e5m2, float, col, false)
+  SHIM_WGMMA_OF(n, 32, e5m2, float, col, false)                                                                        \
+  SHIM_WGMMA_REGISTERS(n, 32, e4m3, col, false)                                                                        \
+  SHIM_WGMMA_REGISTERS(n, 32, e5m2, col, false)
 SHIM_WGMMA(8)
 SHIM_WGMMA(16)
 SHIM_WGMMA(24)

@@ -40,6 +40,19 @@ bool tir_wgmma_pairs(tir_type a, tir_type b) {
 
 bool tir_wgmma_takes_rows(tir_type input) { return tir_type_bits(input) == 16; }
 
+bool tir_wgmma_takes_registers(tir_type input) { return tir_type_is_short(input); }
+
+/* A register of a has four bytes of a row side by side, and the four lanes of a row four such; what these have of
+ * accumulators, two neighbours of eight columns and two of the next eight, fills it. Source: PTX ISA, "Register
+ * Fragments for wgmma.mma_async.m64nNk32". */
+int tir_wgmma_column_of(int bits, int row) {
+  enum { PAIR = 2, HELD = 4, GROUPS = 8, SIDE = 16 };
+  assert((bits == 8 || bits == 16) && row >= 0);
+  if (bits == 16) return row;
+  int within = row % SIDE, lane = within / HELD, half = within / PAIR % 2;
+  return row - within + half * GROUPS + lane * PAIR + within % PAIR;
+}
+
 double tir_wgmma_operand(tir_type input, double x) {
   enum { LEFT_OUT = 13 };
   float single = (float)x;

@@ -56,8 +56,7 @@ enum {
   TIR_MMA8_ROWS = 16, /* mma.sync as TVM has it: 16 x 8 x 8 */
   TIR_MMA8_COLUMNS = 8,
   TIR_MMA8_DEPTH = 8,
-  TIR_WGMMA_ROWS = 64,  /* wgmma: 64 x n, n a multiple of TIR_WGMMA_UNIT, as deep as mma.sync */
-  TIR_WGMMA_DEPTH = 16, /* of elements of 16 bits */
+  TIR_WGMMA_ROWS = 64, /* wgmma: 64 x n, n a multiple of TIR_WGMMA_UNIT, as deep as mma.sync */
   TIR_WGMMA_MOST_DEPTH = 32,
   TIR_WGMMA_UNIT = 8,
   TIR_WGMMA_MOST_COLUMNS = 256

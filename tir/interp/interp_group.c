@@ -151,24 +151,26 @@ bool interp_do_wgmma_mma(struct tir_extern_call *call, void *data) {
 /* (c, index, n, a, index, b, stride, layout of b) */
 bool interp_do_wgmma_mma_registers(struct tir_extern_call *call, void *data) {
   struct place of;
-  double a[TIR_WGMMA_ROWS * TIR_WGMMA_DEPTH];
+  double a[TIR_WGMMA_ROWS * TIR_WGMMA_MOST_DEPTH];
   struct tir_wgmma_layout lies;
   tir_type input;
   (void)data;
   if (!fragment(call, 8, MAY_BEGIN, &of) || !is_in(call, 3, MAY_BEGIN) || !read_layout(call, &lies)) return false;
   if (lies.a_by_columns) return tir_call_fail(call, "an operand in registers lies by rows");
   if (!input_of(call, &input)) return false;
-  if (!tir_wgmma_takes_rows(input)) return tir_call_fail(call, "registers hold elements of 16 bits alone");
+  if (!tir_wgmma_takes_registers(input)) return tir_call_fail(call, "registers hold floats of 16 or 8 bits alone");
+  if (!lies.b_by_columns && !tir_wgmma_takes_rows(input)) return tir_call_fail(call, "b lies by rows");
   if (interp_call_lane(call) > 0) return true;
   begin(call, 0), begin(call, 3);
-  struct place from = place_of(call, 3, whole(call, 4), TIR_WGMMA_DEPTH);
+  int bits = tir_type_bits(input), depth = tir_mma_depth(bits);
+  struct place from = place_of(call, 3, whole(call, 4), depth);
   struct tir_value v;
-  for (int64_t i = 0; i < TIR_WGMMA_ROWS; i++)
-    for (int64_t k = 0; k < TIR_WGMMA_DEPTH; k++) {
-      if (!tir_call_load(call, 3, element_at(from, i, k), &v)) return false;
-      a[i * TIR_WGMMA_DEPTH + k] = v.real;
+  for (int i = 0; i < TIR_WGMMA_ROWS; i++)
+    for (int k = 0; k < depth; k++) {
+      if (!tir_call_load(call, 3, element_at(from, i, tir_wgmma_column_of(bits, k)), &v)) return false;
+      a[i * depth + k] = v.real;
     }
-  return multiply(call, of, a, TIR_WGMMA_DEPTH, 5, lies.b_by_columns);
+  return multiply(call, of, a, depth, 5, lies.b_by_columns);
 }
 
 /* Where the element lies whose number among a thread's is argument 2. */
@@ -193,16 +195,21 @@ bool interp_do_wgmma_get(struct tir_extern_call *call, void *data) {
   return true;
 }
 
-/* (c, n, element, value, lane) */
+/* (c, n, element, value, …, lane): a pair's elements are neighbours. */
 bool interp_do_wgmma_put(struct tir_extern_call *call, void *data) {
+  enum { VALUES = 3, PAIR = 2 };
+  uint32_t count = tir_call_count(call), values = count - VALUES - 1;
   int64_t at;
   (void)data;
-  if (tir_call_count(call) != 5)
-    return tir_call_fail(call, "a fragment, its columns, an element and a value are expected");
-  if (!held_at(call, whole(call, 4), 1 << PRODUCTS_DONE | 1 << PRODUCTS_FENCED, &at)) return false;
+  if (count < VALUES + 2 || values > PAIR)
+    return tir_call_fail(call, "a fragment, its columns, an element and one value or two are expected");
+  if (values == PAIR && whole(call, 2) % PAIR) return tir_call_fail(call, "a pair begins with an odd element");
+  if (!held_at(call, whole(call, count - 1), 1 << PRODUCTS_DONE | 1 << PRODUCTS_FENCED, &at)) return false;
   struct object *o = interp_call_object(call, 0);
   if (o) o->products = PRODUCTS_DONE;
-  return tir_call_store(call, 0, at, tir_call_value(call, 3));
+  for (uint32_t i = 0; i < values; i++)
+    if (!tir_call_store(call, 0, add(at, i), tir_call_value(call, VALUES + i))) return false;
+  return true;
 }
 
 /* (c, index, n, pointer, stride): each thread what its registers hold; outside of a kernel one thread does all. */

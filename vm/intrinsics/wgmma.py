@@ -51,6 +51,14 @@
 #@ product product_by m=64 n=<N> k=16 a_m=64 a_n=16 a_at=vi,vk b_m=16 b_n=<N> at=vk,vj type=<I> b_type=<I> sum=float32 cast=T.Cast("float32", end=) a=wgmma.matrix_a b=shared.dyn.panels c=wgmma.accumulator factor=8 c_factor=64
         T.wgmma_mma_registers(C.data, C.elem_offset // C.strides[0] // 64 * (C.strides[0] // <N>) + C.elem_offset % C.strides[0] // <N>, <N>, A.data, A.elem_offset // A.strides[0] // 64 * (A.strides[0] // 16) + A.elem_offset % A.strides[0] // 16, B.access_ptr("r"), B.strides[0], "row_major")
 
+# Of floats of 8 bits: of sixteen products, B's columns stand in the order in which registers hold A's
+# (tir/gpu/fragment.c).
+### wgmma_64x<N>x32_<I><I>f32_registers
+#: N 64 | 128 | 192 | 256
+#: I e4m3 = float8_e4m3fn | e5m2 = float8_e5m2
+#@ product product_by m=64 n=<N> k=32 a_m=64 a_n=32 a_at=vi,vk b_m=<N> b_n=32 at=vj,vk//16*16+vk%8//2*4+vk//8%2*2+vk%2 type=<I> b_type=<I> sum=float32 cast=T.Cast("float32", end=) a=wgmma.matrix_a b=shared.dyn.panels c=wgmma.accumulator factor=8 c_factor=64
+        T.wgmma_mma_registers(C.data, C.elem_offset // C.strides[0] // 64 * (C.strides[0] // <N>) + C.elem_offset % C.strides[0] // <N>, <N>, A.data, A.elem_offset // A.strides[0] // 64 * (A.strides[0] // 32) + A.elem_offset % A.strides[0] // 32, B.access_ptr("r"), B.strides[0], "col_major")
+
 ### wgmma_store_64x<N>_<T>_<S>
 #: N 64 | 128 | 192 | 256
 #: T f32 = float32 | s32 = int32

@@ -48,6 +48,8 @@ const char *emit_c_half_of_pair(struct emit_c *e, bool puts);
 /* Elements that lanes hold: one, and what sets it. */
 void emit_c_held(struct emit_c *e, tir_expr data, tir_expr element);
 void emit_c_hold(struct emit_c *e, tir_expr data, tir_expr element, tir_expr value);
+/* Two neighbours of 8 bits, of a warp group's operand a. */
+void emit_c_hold_pair(struct emit_c *e, tir_expr data, tir_expr element, const tir_expr values[2]);
 /* emit_mma.c: the same, of mma.sync; the number of the lane */
 const char *emit_c_lane_function(struct emit_c *e); /* the call of the function that gives it */
 bool emit_c_mma_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements);

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+enum { HELD_BY_A = 4 }; /* registers of a thread for a fragment of operand a */
+
 /* Registers of a thread for all fragments of the buffer. */
 static unsigned registers_of(const struct emit_c *e, tir_buffer buffer) {
   return (unsigned)(tir_allocation_bytes(e->ir, buffer) / sizeof(float) / TIR_GROUP);
@@ -19,7 +21,7 @@ bool emit_c_wgmma_fragment(struct emit_c *e, tir_buffer buffer) {
   tir_type type = tir_buffer_at(e->ir, buffer)->type;
   char constraint;
   const char *sum = is_scope(e, buffer, TIR_SCOPE_WGMMA) ? emit_cuda_sum_type(type, &constraint) : NULL;
-  if (!sum && !(is_scope(e, buffer, TIR_SCOPE_WGMMA_A) && tir_type_is_half(type))) return false;
+  if (!sum && !(is_scope(e, buffer, TIR_SCOPE_WGMMA_A) && tir_wgmma_takes_registers(type))) return false;
   emit_c_line(e, "%s %s[%u];", sum ? sum : "uint32_t", emit_c_declare_buffer(e, buffer), registers_of(e, buffer));
   return true;
 }
@@ -114,7 +116,7 @@ static const char *ways_of(const struct emit_cuda_element *of, struct tir_wgmma_
 /* d += a * b: d has n / 2 registers, and a, where no descriptor says where it lies, four. */
 static void multiply_function(struct emit_c *e, const struct emit_cuda_element *of, const struct emit_cuda_element *by,
                               int n, struct tir_wgmma_layout lies, bool of_registers, const char *name) {
-  enum { A = TIR_WGMMA_DEPTH / 4 };
+  enum { A = HELD_BY_A };
   assert(tir_is_wgmma_width(n));
   if (!emit_c_needs(e, name)) return;
   FILE *out = e->helpers;
@@ -256,7 +258,7 @@ static void write_product(struct emit_c *e, const tir_expr *args, const struct i
   write_fragment(e, args[0], n, args[1]);
   fputs(", ", e->out);
   if (of_registers)
-    write_fragment(e, args[3], TIR_WGMMA_DEPTH / 2, args[4]);
+    write_fragment(e, args[3], 2 * HELD_BY_A, args[4]);
   else
     write_matrix(e, args[3], !lies.a_by_columns);
   fputs(", ", e->out);
@@ -290,10 +292,17 @@ void emit_cuda_wgmma_get(struct emit_c *e, tir_expr call) {
   emit_c_held(e, args[0], args[2]);
 }
 
-/* (c, n, element, value) */
+/* (c, n, element, value, …) */
 void emit_cuda_wgmma_put(struct emit_c *e, tir_expr call) {
+  enum { ONE = 4, PAIR = 5 };
   const tir_expr *args = emit_cuda_operands(e, call);
-  emit_c_hold(e, args[0], args[2], args[3]);
+  uint32_t count = tir_at(e->ir, call)->count;
+  if (count == PAIR)
+    emit_c_hold_pair(e, args[0], args[2], args + 3);
+  else if (count == ONE)
+    emit_c_hold(e, args[0], args[2], args[3]);
+  else
+    emit_c_refuse(e, "a call of wgmma_put has %u values", count - 3);
 }
 
 /* Registers that products change are where they are when products begin, and are what they are when these are done: the

@@ -33,6 +33,27 @@ static void places_are_as_published(void **state) {
   }
 }
 
+/* Of operand a of 8 bits a lane's register holds four columns side by side, sixteen further on the next but one. From
+ * the figure of the PTX ISA, "WGMMA .m64nNk32 register fragment layout for matrix A". */
+static void columns_meet_what_lanes_hold(void **state) {
+  (void)state;
+  uint32_t seen = 0;
+  for (int row = 0; row < TIR_WGMMA_MOST_DEPTH; row++) {
+    int column = tir_wgmma_column_of(8, row), holder = -1;
+    for (int t = 0; t < 4; t++)
+      for (int e = 0; e < TIR_WGMMA_MOST_DEPTH / 2; e++) {
+        struct tir_mma_place p = tir_wgmma_place(t, e);
+        if (!p.row && p.column == column) holder = t;
+      }
+    assert_int_equal(holder, row % 16 / 4);
+    assert_int_equal(column / 16, row / 16);
+    assert_int_equal(column / 8 % 2 * 2 + column % 2, row % 4);
+    assert_int_equal(tir_wgmma_column_of(16, row), row);
+    seen |= 1u << column;
+  }
+  assert_int_equal(seen, UINT32_MAX);
+}
+
 /* ---- The canonical layout ---- */
 
 /* Each byte has one place, pieces of 16 bytes stay whole, and eight rows that follow one upon the other meet in no
@@ -78,9 +99,8 @@ static void stored_sums_meet_in_no_bank(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_register_once),
-      cmocka_unit_test(places_are_as_published),
-      cmocka_unit_test(panels_lose_nothing),
+      cmocka_unit_test(each_register_once),           cmocka_unit_test(places_are_as_published),
+      cmocka_unit_test(columns_meet_what_lanes_hold), cmocka_unit_test(panels_lose_nothing),
       cmocka_unit_test(stored_sums_meet_in_no_bank),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,8 +106,8 @@ static bool check_product(const struct lowering *low, tir_stmt s) {
   tir_expr a = args[A], a_stride = args[A + 1], b = args[B], b_stride = args[B + 1];
   if ((!lies.b_by_columns || lies.a_by_columns) && !tir_wgmma_takes_rows(input))
     return refuse(low, s, "a warp group multiplies elements of 16 bits alone where b lies by rows, or a by columns");
-  if (of_registers(ir, s) && !tir_wgmma_takes_rows(input))
-    return refuse(low, s, "a warp group multiplies elements of 16 bits alone that it has in registers");
+  if (of_registers(ir, s) && !tir_wgmma_takes_registers(input))
+    return refuse(low, s, "a warp group multiplies floats of 16 or 8 bits alone that it has in registers");
   int64_t n = tir_at(ir, args[N])->imm, depth = tir_mma_depth(tir_type_bits(input));
   return (of_registers(ir, s) || check_operand(low, s, a, a_stride, lies.a_by_columns ? TIR_WGMMA_ROWS : depth)) &&
          check_operand(low, s, b, b_stride, lies.b_by_columns ? depth : n);

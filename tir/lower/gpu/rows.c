@@ -9,7 +9,8 @@
  *
  * Lane t holds of row 8 * q + t / 4 the columns 8 * p + t % 4 * 2 + v (tir_mma_place): of accumulators, and of operand
  * a where its elements have 16 bits, so that one becomes the other without another lane. Of a warp group, whose
- * fragments wgmma multiplies, warp w holds so 16 of 64 rows, from 16 * w on (tir_wgmma_place).
+ * fragments wgmma multiplies, warp w holds so 16 of 64 rows, from 16 * w on (tir_wgmma_place); there also of an operand
+ * a of 8 bits, whose elements are put by pairs, v = 0 and 1 at once.
  *
  * Requires: no blocks; rows are of loops of constant extents, multiples of 8 (of a warp group, of 64), columns of such
  *           loops in them, multiples of 8; what is reduced along columns begins, before the loop of these, with a
@@ -65,6 +66,11 @@ static bool is_operand(const struct tir *ir, tir_buffer b) {
   return scope == TIR_SCOPE_MMA_A || scope == TIR_SCOPE_WGMMA_A;
 }
 
+/* An operand a of floats of 8 bits. */
+static bool is_of_bytes(const struct tir *ir, tir_buffer b) {
+  return is_operand(ir, b) && tir_type_is_byte(tir_buffer_at(ir, b)->type);
+}
+
 /* Rows of which each thread that holds them has as many as any other. */
 static int64_t even_rows(bool group) { return group ? TIR_WGMMA_ROWS : GROUP_ROWS; }
 /* Rows for each that a thread holds. */
@@ -102,7 +108,9 @@ static tir_stmt loop_of_index(struct tir *ir, tir_stmt s, tir_expr index, int64_
 static bool is_numbered(const struct tir *ir, tir_buffer buffer) {
   const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
   bool group = tir_is_group_fragment(ir, buffer), operand = is_operand(ir, buffer);
-  bool known = b->rank >= 2 && !b->strides.count && !b->elem_offset && tir_type_bits(b->type) == (operand ? 16 : 32);
+  bool sized =
+      operand ? tir_type_bits(b->type) == 16 || (group && is_of_bytes(ir, buffer)) : tir_type_bits(b->type) == 32;
+  bool known = b->rank >= 2 && !b->strides.count && !b->elem_offset && sized;
   for (uint32_t d = 0; d < b->rank && known; d++) {
     tir_expr extent = ir->operands.at[b->shape + d];
     int64_t side = d + 2 == b->rank && group ? TIR_WGMMA_ROWS : SIDE;
@@ -195,6 +203,7 @@ static bool may_store(struct rows *r, tir_stmt row_loop, tir_stmt s) {
   if (!is_held(ir, to)) return true;
   if (!find_place(r, s, &a, &p) || p.row_loop != row_loop) return false;
   if (is_partial(ir, row_loop, s, even_rows(tir_is_group_fragment(ir, to)))) return false;
+  if (is_of_bytes(ir, to) && (!p.column_loop || tir_only_child(ir, p.column_loop) != s)) return false; /* by pairs */
   if (p.column_loop || !is_in_columns(ir, row_loop, s)) return true;
   int operation = reduction_of(ir, s);
   tir_stmt nest = operation < 0 ? TIR_NONE : outermost_below(ir, s, row_loop);
@@ -281,7 +290,7 @@ static void find_widths(struct rows *r, tir_stmt body) {
 }
 
 static int64_t width_of(const struct rows *r, tir_buffer buffer) {
-  if (is_operand(r->ir, buffer)) return TIR_WGMMA_DEPTH;
+  if (is_operand(r->ir, buffer)) return tir_mma_depth(tir_type_bits(tir_buffer_at(r->ir, buffer)->type));
   return r->widths[buffer] ? r->widths[buffer] : columns_of(r->ir, buffer);
 }
 
@@ -330,6 +339,31 @@ static void unroll_around(const struct nest *n, const struct access *a) {
         tir_stmt_at(ir, p)->loop_kind = TIR_UNROLLED;
 }
 
+/* The column of a loop that a lane has in group p, of the pair the one of that number. */
+static tir_expr column_of(const struct nest *n, uint32_t i, tir_expr number_in_pair) {
+  struct tir *ir = n->rows->ir;
+  tir_expr quarter = tir_floormod(ir, of_var(ir, n->lane), number(ir, LANES_A_ROW));
+  tir_expr pair = tir_add(ir, tir_mul(ir, quarter, number(ir, PAIR)), number_in_pair);
+  return tir_add(ir, tir_mul(ir, of_var(ir, n->p[i]), number(ir, GROUP_COLUMNS)), pair);
+}
+
+static void stand_for(struct tir *ir, tir_var v, tir_expr e) {
+  tir_subst_var(ir, v, tir_cast(ir, ir->vars.at[v].type, e));
+}
+
+/* The value, or number, of one of the pair that a loop of columns has. */
+static tir_expr of_pair(const struct nest *n, tir_stmt loop, tir_expr e, int64_t which) {
+  struct tir *ir = n->rows->ir;
+  for (uint32_t i = 0; i < n->count; i++) {
+    if (n->columns[i] != var_of(ir, loop)) continue;
+    stand_for(ir, n->columns[i], column_of(n, i, number(ir, which)));
+    stand_for(ir, n->v[i], number(ir, which));
+  }
+  e = tir_subst(ir, e);
+  tir_subst_clear(ir);
+  return e;
+}
+
 static tir_expr of_lane(struct nest *n, struct access *a, tir_expr value) {
   struct tir *ir = n->rows->ir;
   struct place p;
@@ -343,11 +377,13 @@ static tir_expr of_lane(struct nest *n, struct access *a, tir_expr value) {
     return TIR_NONE;
   }
   unroll_around(n, a);
-  tir_expr args[4] = {tir_data(ir, a->buffer)}, element = number_of(n, a, &p, group, part);
+  tir_expr args[5] = {tir_data(ir, a->buffer)}, element = number_of(n, a, &p, group, part);
+  bool by_pairs = value && is_of_bytes(ir, a->buffer);
   uint32_t count = 1;
   if (n->rows->group) args[count++] = number(ir, width_of(n->rows, a->buffer));
-  args[count++] = element;
-  if (value) args[count++] = value;
+  args[count++] = by_pairs ? tir_simplify(ir, of_pair(n, p.column_loop, element, 0)) : element;
+  if (value) args[count++] = by_pairs ? of_pair(n, p.column_loop, value, 0) : value;
+  if (by_pairs) args[count++] = of_pair(n, p.column_loop, value, 1);
   enum tir_device_call which = value            ? (n->rows->group ? TIR_WGMMA_PUT : TIR_MMA_PUT)
                                : n->rows->group ? TIR_WGMMA_GET
                                                 : TIR_MMA_GET;
@@ -395,10 +431,6 @@ static tir_stmt new_loop(struct tir *ir, tir_var v, enum tir_loop_kind kind) {
   return tir_new_loop(ir, v, ir->vars.at[v].min, ir->vars.at[v].extent, kind);
 }
 
-static void stand_for(struct tir *ir, tir_var v, tir_expr e) {
-  tir_subst_var(ir, v, tir_cast(ir, ir->vars.at[v].type, e));
-}
-
 /* The lanes that share a row join what they have. */
 static void join_lanes(struct tir *ir, tir_stmt after, tir_stmt store, int operation) {
   struct tir_stmt_node n = *tir_as(ir, store, TIR_STORE);
@@ -413,6 +445,12 @@ static void join_lanes(struct tir *ir, tir_stmt after, tir_stmt store, int opera
   }
 }
 
+/* What is in the loop of columns puts both of a pair at once. */
+static bool puts_pairs(const struct tir *ir, tir_stmt loop) {
+  tir_stmt s = tir_only_child(ir, loop);
+  return s && tir_is(ir, s, TIR_STORE) && is_of_bytes(ir, tir_stmt_at(ir, s)->store.buffer);
+}
+
 static void split_columns(struct nest *n) {
   struct tir *ir = n->rows->ir;
   for (tir_stmt s = tir_next(ir, n->loop, n->loop); s; s = tir_next(ir, s, n->loop)) {
@@ -420,7 +458,7 @@ static void split_columns(struct nest *n) {
     uint32_t i = n->count++;
     n->columns[i] = var_of(ir, s);
     n->p[i] = new_var(ir, "p", tir_loop_extent(ir, s) / GROUP_COLUMNS);
-    n->v[i] = new_var(ir, "v", PAIR);
+    n->v[i] = new_var(ir, "v", puts_pairs(ir, s) ? 1 : PAIR);
   }
 }
 
@@ -496,12 +534,8 @@ static void share_out(struct rows *r, tir_stmt loop) {
   if (inner != groups) tir_append(ir, groups, TIR_BODY, inner);
   tir_move_children(ir, loop, TIR_BODY, inner, TIR_BODY);
   tir_replace(ir, loop, lanes);
-  tir_expr lane = of_var(ir, n.lane), quarter = number(ir, LANES_A_ROW);
   stand_for(ir, var_of(ir, loop), row_of(&n));
-  for (uint32_t i = 0; i < n.count; i++) {
-    tir_expr pair = tir_add(ir, tir_mul(ir, tir_floormod(ir, lane, quarter), number(ir, PAIR)), of_var(ir, n.v[i]));
-    stand_for(ir, n.columns[i], tir_add(ir, tir_mul(ir, of_var(ir, n.p[i]), number(ir, GROUP_COLUMNS)), pair));
-  }
+  for (uint32_t i = 0; i < n.count; i++) stand_for(ir, n.columns[i], column_of(&n, i, of_var(ir, n.v[i])));
   tir_kill(ir, loop);
   tir_subst_stmt(ir, lanes);
   tir_subst_clear(ir);

@@ -299,12 +299,15 @@ static tir_stmt copy_operand(struct overlap *o, tir_buffer from) {
   int64_t held =
       (int64_t)(tir_allocation_bytes(ir, from) * 8 / (unsigned)tir_type_bits(tir_buffer_at(ir, from)->type)) /
       TIR_GROUP;
-  tir_expr zero = number(ir, 0), count = number(ir, held);
+  int bits = tir_type_bits(tir_buffer_at(ir, from)->type), depth = tir_mma_depth(bits);
+  int64_t at_once = bits == 8 ? PAIR : 1;
+  tir_expr zero = number(ir, 0), count = number(ir, held / at_once);
   tir_var e = tir_new_var(ir, TIR_VAR_LOOP, tir_name_of(ir, "e"), TIR_T_I32, zero, count);
   tir_stmt loop = tir_new_loop(ir, e, zero, count, TIR_UNROLLED);
-  tir_expr element = tir_var_expr(ir, e), value = get_of(ir, from, TIR_WGMMA_DEPTH, element);
-  tir_stmt copy = put_to(ir, o->operand, TIR_WGMMA_DEPTH, element, value);
-  tir_append(ir, loop, TIR_BODY, copy);
+  tir_expr element = tir_mul(ir, tir_var_expr(ir, e), number(ir, at_once));
+  tir_expr args[3 + PAIR] = {tir_data(ir, o->operand), number(ir, depth), element};
+  for (int64_t i = 0; i < at_once; i++) args[3 + i] = get_of(ir, from, depth, tir_add(ir, element, number(ir, i)));
+  tir_append(ir, loop, TIR_BODY, lower_new_call(ir, TIR_WGMMA_PUT, args, 3 + (uint32_t)at_once));
   return loop;
 }
 
