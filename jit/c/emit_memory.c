@@ -252,10 +252,20 @@ void emit_c_load(struct emit_c *e, tir_expr load, struct c_chunk c) {
 
 /* ---- Stores ---- */
 
+/* Writes one float of 8 bits that is loaded as it stands in memory; false: the value is another. */
+static bool write_copied_byte(struct emit_c *e, tir_expr value, tir_type type, struct c_chunk c) {
+  const struct tir_expr_node *n = tir_at(e->ir, value);
+  bool loads = tir_type_is_byte(type) && n->kind == TIR_LOAD && n->type == type && n->count == 1 && c.width == 1;
+  if (!loads || tir_type_lanes(type) != 1 || n->a) return false;
+  load_raw(e, n, tir_operands(e->ir, n->operands)[0], C_SCALAR);
+  return true;
+}
+
 /* The value as it stands in memory. */
 void emit_c_stored_value(struct emit_c *e, tir_expr value, tir_type type, struct c_chunk c) {
   char helper[64], name[32];
   struct c_type stored = emit_c_stored(type, c.width);
+  if (write_copied_byte(e, value, type, c)) return;
   if (tir_type_is_short(type)) {
     bool copies = tir_type_is_byte(type) && tir_at(e->ir, value)->kind != TIR_CAST;
     emit_c_short_helper(e, copies ? "copy" : "to", type, c.width, helper);
