@@ -231,15 +231,17 @@ end
 -- The same by wgmma: tiles of a warp group.
 local function softmax_by_groups(target, factors)
   local groups = {}
-  for inputs in pairs(factors) do
+  for _, inputs in ipairs(factors) do
     local function width(n)
       if n ~= 64 and n ~= 128 and n ~= 192 and n ~= 256 then return nil end
       local product = wgmma(inputs, n)
-      return {fill = product.fill, sync_by_columns = product.sync_by_columns,
-              sync_registers = product.sync .. "_registers"}
+      return {fill = product.fill, sync_by_columns = product.sync_by_columns or product.sync,
+              sync_registers = product.sync:gsub("_trans$", "") .. "_registers"}
     end
+    local bytes = WGMMA[inputs][4]
     groups[#groups + 1] = {inputs = inputs, warps = 4, width = width, a = "wgmma.matrix_a", c = "wgmma.accumulator",
-                           rows = "wgmma.rows", tiles = "shared.dyn.panels"}
+                           rows = "wgmma.rows", tiles = "shared.dyn.panels", bytes = bytes, depth = 32 // bytes,
+                           order = bytes == 1 and "x // 16 * 16 + x % 8 // 2 * 4 + x // 8 % 2 * 2 + x % 2" or nil}
   end
   return {tiles = {{rows = 64, columns = 128}, {rows = 64, columns = 64}}, groups = groups, warps = 3,
           stages = {1, 2, 3}, registers = 168, shared_bytes = target.shared_bytes, tensor_copies = {1, 0},
@@ -247,9 +249,22 @@ local function softmax_by_groups(target, factors)
           growth = 0.25, split = columns_split(target)}
 end
 
+local FLOAT_BYTES = {"float8_e4m3fn", "float8_e5m2"}
+
+-- The same of values so wide that sums of two products do not fit: the second product adds to the first one's.
+local function softmax_of_wide_values(target)
+  local form = softmax_by_groups(target, FLOAT_BYTES)
+  form.tiles, form.least_width, form.registers, form.overlap = {{rows = 64, columns = 64}}, 192, 180, {1}
+  form.tensor_copies, form.producer, form.split = {1}, {1}, {least = math.huge, blocks = 0}
+  return form
+end
+
 local function fused_softmax(target)
   local forms, factors = {}, {float16 = "f16", bfloat16 = "bf16"}
-  if target.wgmma == 1 then forms[#forms + 1] = softmax_by_groups(target, factors) end
+  if target.wgmma == 1 then
+    forms[#forms + 1] = softmax_by_groups(target, {"float16", "bfloat16", table.unpack(FLOAT_BYTES)})
+    forms[#forms + 1] = softmax_of_wide_values(target)
+  end
   if target.arch >= 80 then forms[#forms + 1] = softmax_by_warps(target, factors) end
   return {forms = forms}
 end

@@ -10,22 +10,25 @@
 --
 -- Warp groups (wgmma) multiply all columns of a tile at once. The first product reads both inputs from shared memory,
 -- the second the exponentials from registers. Tiles of columns come by TMA, which a producer warp group issues, or all
--- threads copy; how far they run ahead is drawn, and held against the block's shared memory.
+-- threads copy; how far they run ahead is drawn, and held against the block's shared memory. Of floats of 8 bits they
+-- read values by columns alone, and sixteen keys in the order in which registers hold their exponentials: a kernel
+-- ahead writes values so.
 -- Source: Dao, "FlashAttention-2", 2023; Shah et al., "FlashAttention-3", NeurIPS 2024, section 3.1.
 --
 -- Parameters: forms, each {tiles, groups, warps, registers, stages}: tiles, each {rows, columns} of a warp, or of a
 -- warp group; groups, each {inputs, a, c, ...}: the type of the factors, scopes of fragments, and tensor intrinsics:
 -- load_a, load_b, load_b_by_columns, sync, sync_by_columns, fill of fragments, and scope b; or, where `warps` says how
--- many multiply at once, width(columns), which gives fill, sync_by_columns and sync_registers of so many columns, or
--- nil; warps: most of a block, or warp groups; least: fewest rows; growth: a share by which rows and columns grow
--- more than they must; split: {least, blocks, most_blocks, choices, registers, threads, lanes}: so many columns, where
--- blocks of threads are no more than that, are divided into parts, up to so many blocks, of so many choices; where
--- fragments take more registers than that, rows are not kept in them; threads of a block that joins the parts, elements
--- of each; stages: one, or those that are drawn; registers: most of a thread for fragments, streamed: where rows are
--- not kept in them; shared_bytes: of a block; tensor_copies, producer: choices of whether TMA copies, and a producer
--- warp group issues that; overlap, alternate: choices of whether the second product of a tile goes on beside the next
--- tile's softmax, and whether two warp groups take turns; shared_registers: most for fragments where three groups
--- have them.
+-- many multiply at once, depth and bytes, of a product and of a factor, and width(columns), which gives fill,
+-- sync_by_columns and sync_registers of so many columns, or nil; order: of groups that read values by columns, where
+-- key x stands in one, a text; warps: most of a block, or warp groups; least: fewest rows; least_width: of values;
+-- growth: a share by which rows and columns grow more than they must; split: {least, blocks, most_blocks, choices,
+-- registers, threads, lanes}: so many columns, where blocks of threads are no more than that, are divided into parts,
+-- up to so many blocks, of so many choices; where fragments take more registers than that, rows are not kept in them;
+-- threads of a block that joins the parts, elements of each; stages: one, or those that are drawn; registers: most of a
+-- thread for fragments, streamed: where rows are not kept in them; shared_bytes: of a block; tensor_copies, producer:
+-- choices of whether TMA copies, and a producer warp group issues that; overlap, alternate: choices of whether the
+-- second product of a tile goes on beside the next tile's softmax, and whether two warp groups take turns;
+-- shared_registers: most for fragments where three groups have them.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 local chain = msched.load "rules.softmax_chain"
 
@@ -104,18 +107,17 @@ local function multiply_values(sch, product, carry, group)
   sch:tensorize(i1, group.sync)
 end
 
--- The loops of a tile's product by a warp group; all rows and columns are multiplied at once, by sixteen
--- of the depth.
-local function sixteen_products(sch, block)
+-- The loops of a tile's product by a warp group; all rows and columns are multiplied at once, by so many of the depth.
+local function products_at_once(sch, block, depth)
   local loops = {sch:get_loops(block)}
   local i, j = last(loops, 2), last(loops, 1)
-  local k0, k1 = by_sides(sch, last(loops))
+  local k0, k1 = sch:split(last(loops), {msched.rest, depth})
   sch:reorder {k0, i, j, k1}
   return k0, i
 end
 
-local function multiply_by_group(sch, block, fill, sync)
-  local k0, i = sixteen_products(sch, block)
+local function multiply_by_group(sch, block, depth, fill, sync)
+  local k0, i = products_at_once(sch, block, depth)
   local init = {sch:get_loops(sch:decompose_reduction(block, k0))}
   sch:tensorize(last(init, 1), fill)
   sch:tensorize(i, sync)
@@ -160,7 +162,7 @@ local function find_chain(sch, product, p, folds)
     return nil
   end
   local width, depth_extent = sch:extent(value), sch:extent(depth)
-  if width % SIDE ~= 0 or depth_extent % SIDE ~= 0 then return nil end
+  if width % SIDE ~= 0 or depth_extent % (group.depth or SIDE) ~= 0 then return nil end
   return {maximum = c.maximum, sum = c.sum, scores = scores, group = group, first = first, second = second,
           values = values, rows = sch:extent(row), columns = sch:extent(column), width = width, depth = depth_extent,
           copy = copy or nil, others = others_of(sch, scores) // sch:extent(row)}
@@ -174,7 +176,7 @@ local function fragment_registers(c, tile, keeps)
   if not warps then
     return tile.rows * (c.width + tile.columns + ((keeps and c.depth or SIDE) + tile.columns) // 2) // 32
   end
-  return tile.rows * (c.width + math.max(c.width, tile.columns) + tile.columns // 2) // (32 * warps)
+  return tile.rows * (c.width + math.max(c.width, tile.columns) + tile.columns * c.group.bytes // 4) // (32 * warps)
 end
 
 -- Whether a block is the one of that name, or a part of it.
@@ -215,22 +217,25 @@ end
 
 local function multiply_by_groups(s, c, tile, name, scores)
   local across, along = c.group.width(tile.columns), c.group.width(c.width)
-  multiply_by_group(s, s:get_sblock(scores), across.fill, across.sync_by_columns)
-  multiply_by_group(s, s:get_sblock(name), along.fill, along.sync_registers)
+  multiply_by_group(s, s:get_sblock(scores), c.group.depth, across.fill, across.sync_by_columns)
+  multiply_by_group(s, s:get_sblock(name), c.group.depth, along.fill, along.sync_registers)
 end
 
-local BYTES, MBARRIER_BYTES = 2, 128 -- of a factor; more than those of a pipeline take
+local MBARRIER_BYTES = 128 -- more than those of a pipeline take
 
 -- Registers of a lane for fragments where the second product goes on beside the next softmax: it adds to the sums, and
 -- exponentials are there twice.
 local function overlapped_registers(c, tile)
-  return tile.rows * (c.width + 2 * tile.columns) // (32 * c.group.warps)
+  return tile.rows * (c.width + tile.columns + tile.columns * c.group.bytes // 2) // (32 * c.group.warps)
 end
+
+-- Sums that a tile's product is not added to in place do not fit the registers.
+local function overlaps_always(p) return p.overlap and #p.overlap == 1 and p.overlap[1] == 1 end
 
 -- Whether the second product of a tile goes on beside the next softmax, and groups take turns, as drawn. skips: of
 -- tiles that rows do not see, groups of one block that see unlike numbers each leave out their own, in a condition.
 local function overlap_by_draws(s, columns, c, tile, p, groups, ahead, producer, skips)
-  if not p.overlap or skips and tile.columns < 2 * tile.rows then return end
+  if not p.overlap or skips and tile.columns < 2 * tile.rows and not overlaps_always(p) then return end
   local overlap, alternate = common.sample_equal(s, p.overlap), common.sample_equal(s, p.alternate)
   local most = overlapped_registers(c, tile) <= p.shared_registers and p.warps or 2 -- groups that have as many
   if skips then most = math.min(most, tile.columns // tile.rows) end
@@ -247,8 +252,8 @@ end
 -- Copies of the tiles of both inputs run ahead, as far as is drawn; what a block has of shared memory holds the draws.
 local function run_ahead_by_draws(s, columns, c, tile, p, groups, skips)
   local ahead = common.sample_equal(s, p.stages)
-  local queries = string.format("%s * %d", groups:name(), BYTES * tile.rows * c.depth)
-  local tiles = BYTES * tile.columns * (c.depth + c.width)
+  local queries = string.format("%s * %d", groups:name(), c.group.bytes * tile.rows * c.depth)
+  local tiles = c.group.bytes * tile.columns * (c.depth + c.width)
   s:assert(string.format("%s + (%s + 1) * %d <= %d", queries, ahead:name(), tiles, p.shared_bytes - MBARRIER_BYTES))
   local copies, producer = common.sample_equal(s, p.tensor_copies), common.sample_equal(s, p.producer)
   s:assert(string.format("%s <= %s", producer:name(), copies:name()))
@@ -263,8 +268,9 @@ end
 
 local function fits(c, tile, p)
   local width, keeps = c.group.width, keeps_rows(c, tile, p)
+  if c.width < (p.least_width or 0) or width and not (width(tile.columns) and width(c.width)) then return false end
+  if overlaps_always(p) then return c.columns > tile.columns and overlapped_registers(c, tile) <= p.registers end
   return fragment_registers(c, tile, keeps) <= (keeps and p.registers or p.streamed)
-    and (not width or width(tile.columns) and width(c.width))
 end
 
 -- Into how many parts the columns may be divided, so that a GPU has enough blocks of threads.
@@ -278,6 +284,47 @@ local function parts_of(c, tile, p)
   return list
 end
 
+-- Has the matrices that a block writes lie by columns, in each the elements of their rows in the order of a text.
+local function put_by_columns(s, copy, order)
+  local names = {}
+  for d = 1, #s:writes(copy)[1].shape do names[d] = "x" .. d end
+  local rows, columns = names[#names - 1], names[#names]
+  local map = string.format("lambda %s: (%s)", table.concat(names, ", "),
+    table.concat(chain.names_and({table.unpack(names, 1, #names - 2)}, columns, (order:gsub("x", rows))), ", "))
+  s:transform_layout(copy, map, 0, 1)
+end
+
+-- Has a kernel ahead write the values that `copy` brings to tiles by columns: gives the copy from there, and the blocks
+-- of that kernel, which bring tiles to shared memory, take pieces from them, and store these.
+local function turn_values(s, copy, order)
+  local take = s:cache_write(copy, 0, "shared")
+  put_by_columns(s, take, order)
+  local store = s:cache_write(take, 0, "local")
+  return s:cache_write(store, 0, "global"), {bring = copy, take = take, store = store}
+end
+
+local KEYS, ACROSS, PIECE = 64, 64, 16 -- rows and columns of a tile that is turned; elements that a thread stores
+
+local function schedule_turning(s, turns)
+  local loops = {s:get_loops(turns.store)}
+  local keys, across = table.remove(loops), table.remove(loops)
+  local k0, piece, vector = s:split(keys, {msched.rest, KEYS // PIECE, PIECE})
+  local a0, a1 = s:split(across, {msched.rest, ACROSS})
+  s:reorder {k0, a0, a1, piece}
+  for _, l in ipairs {k0, a0} do loops[#loops + 1] = l end
+  local blocks, threads = s:fuse(loops), s:fuse(a1, piece)
+  s:bind(blocks, "blockIdx.x")
+  s:bind(threads, "threadIdx.x")
+  s:vectorize(vector)
+  s:compute_at(turns.take, threads)
+  unroll(s, last {s:get_loops(turns.take)})
+  s:compute_at(turns.bring, blocks, {preserve_unit_loops = true})
+  local own = {s:get_loops(turns.bring)}
+  local thread, lanes = select(2, s:split(s:fuse(last(own, 1), last(own)), {msched.rest, s:extent(threads), PIECE}))
+  s:bind(thread, "threadIdx.x")
+  s:vectorize(lanes)
+end
+
 -- Copies of what the products read, as tiles: of rows, as fragments too, which is what products of warps read. What
 -- grows has padded copies already, once it is fused.
 local function copy_before(s, c, product)
@@ -285,6 +332,7 @@ local function copy_before(s, c, product)
   if not c.columns_grow then
     copies.keys = s:cache_read(c.scores, c.second, group.tiles, {c.scores})
     copies.values = s:cache_read(product, c.values, group.tiles, {product})
+    if group.order then copies.values, copies.turns = turn_values(s, copies.values, group.order) end
   end
   if not c.rows_grow then
     copies.queries = s:cache_read(c.scores, c.first, group.tiles, {c.scores})
@@ -296,6 +344,7 @@ end
 local function take_padded(s, c, copies, outer, scores, product)
   local group, padded = c.group, chain.padded_copies(s, c, outer, scores, product, c.group.tiles)
   copies.keys, copies.values = copies.keys or padded.keys, copies.values or padded.values
+  if padded.values and group.order then copies.values, copies.turns = turn_values(s, padded.values, group.order) end
   if copies.queries then return end
   copies.queries = padded.queries
   if c.keeps then
@@ -342,6 +391,7 @@ local function fused(sch, product, tile, p, context, folds, in_parts)
   end
   local lanes = context.target.vector_bytes // s:writes(copies.keys)[1].bytes
   for _, copy in ipairs {copies.keys, copies.values, copies.queries} do fetch(s, copy, lanes, warps) end
+  if copies.turns then schedule_turning(s, copies.turns) end
   if warps then run_ahead_by_draws(s, columns, c, tile, p, side, skips)
   else tiling.run_ahead(s, columns, p.stages) end
   if in_parts then chain.join_parts(s, names, p.split.threads, p.split.lanes) end

@@ -21,11 +21,13 @@ local function floats(name, operator, words, arch, share, wide_shared, shared)
           least = {share = share, wide_shared = wide_shared}}
 end
 
--- The second product goes on beside the next softmax: the operand that it reads is then replaced by 32 moves.
-local function fused_attention(name, words, most_address, share)
-  return {name = name, operator = "attention", words = words .. HALF, arch = "sm_90a",
-          most = {registers = 168, address = most_address, barrier = 0.75, waits = 0.17, drains = 1, shared = 0,
-                  move = 7, loop_loads = 0, loop_stores = 0},
+-- The second product goes on beside the next softmax: the operand that it reads is then replaced by moves. Of 8 bits
+-- half as many products do the same work.
+local function fused_attention(name, words, most_address, share, type)
+  local each = type and 2 or 1
+  return {name = name, operator = "attention", words = words .. (type and " dtype=" .. type or HALF), arch = "sm_90a",
+          most = {registers = 168, address = most_address, barrier = 0.75 * each, waits = 0.17 * each, drains = 1,
+                  shared = 0, move = 7 * each, loop_loads = 0, loop_stores = 0},
           least = {share = share, tensor_copies = 1, wide_loads = 1}}
 end
 
@@ -43,6 +45,8 @@ return {
   floats("convolution_f32", "conv2d", "16 14 14 256 256 3 1 1", "sm_90a", 0.8, 0.9, 0.13),
   fused_attention("attention", "1 16 2048 2048 64", 6, 0.016),
   fused_attention("attention_wide", "1 16 2048 2048 128", 5, 0.02),
+  fused_attention("attention_e4m3", "1 16 2048 2048 64", 9.6, 0.008, "float8_e4m3fn"),
+  fused_attention("attention_wide_e4m3", "1 16 2048 2048 128", 7.8, 0.01, "float8_e4m3fn"),
   fused_attention("attention_causal", "1 16 2048 2048 64 causal=true", 9.2, 0.014),
   {name = "attention_decoding", operator = "attention", words = "1 32 1 4096 128" .. HALF, arch = "sm_90a",
    most = {registers = 200, address = 4.1, shared = 1.4, loop_loads = 0, loop_stores = 0},
