@@ -52,11 +52,15 @@ enum op {
 };
 // clang-format on
 
+/* Loads whose element need not be written: of what is stored as it is, or of a lane that is nobody's where it has no
+ * value (a dot product's). What they are stored to is then unwritten, too. */
+enum copies { COPIES_NOTHING, COPIES_ELEMENT, COPIES_LANE };
+
 /* dst, a and b are operands unless the instruction says otherwise; c and d too, or a type, a site or a target. */
 struct instruction {
   uint16_t op;
   uint8_t rank;
-  bool copies; /* a load of what is stored as it is: the element need not be written */
+  uint8_t copies; /* of a load: enum copies */
   operand dst, a, b, c, d;
 };
 
@@ -303,7 +307,7 @@ struct thread {
   struct thread *group;  /* the first of its warp group */
 };
 
-/* A plain copy loaded an unwritten element. */
+/* A load that may do so loaded an unwritten element. */
 struct missing {
   const struct instruction *load;
   uint8_t shadow; /* what the target's shadow becomes */
@@ -320,7 +324,7 @@ struct machine {
   struct object **shared; /* by rank in the cluster and slot: memory of a block of threads; of the first: of the grid */
   INTERP_LIST(struct object *, objects);
   uint32_t *param_objects;              /* by parameter: its object, or UINT32_MAX */
-  INTERP_LIST(struct missing, missing); /* loads of unwritten elements by the copy that is being made */
+  INTERP_LIST(struct missing, missing); /* loads of unwritten elements by the store that is being made */
   uint64_t memory_used, memory_limit;
   int64_t steps, step_limit;
   bool in_kernel;

@@ -279,19 +279,26 @@ static operand widened(struct compiler *c, tir_expr e, int lane, tir_type to) {
   return interp_cast(c, tir_type_of(c->ir, e), to, interp_expr(c, e, lane));
 }
 
-/* dot_lanes(c, a, b): an operand of one lane's elements stands for each. */
+/* dot_lanes(c, a, b): an operand of one lane's elements stands for each. A lane that is stored need not have a value:
+ * lanes past the last column are nobody's (tir/lower/vector/dots.c). */
 static operand dot_of_lane(struct compiler *c, const struct tir_expr_node *n, int lane) {
   const tir_expr *args = tir_operands(c->ir, n->operands);
   tir_type to = tir_type_with_lanes(n->type, 1);
   int width = tir_dot_lanes_width(c->ir, n), count[2];
   if (!width) return interp_refuse(c, MS_RUN_UNSUPPORTED, "the operands of dot_lanes are none that it takes");
   for (int i = 0; i < 2; i++) count[i] = tir_type_lanes(tir_type_of(c->ir, args[i + 1]));
+  bool outer = c->loads_lane;
+  c->loads_lane = c->stores_lanes;
   operand sum = interp_expr(c, args[0], lane);
   for (int p = 0; p < width; p++) {
     int a = count[0] == width ? p : lane * width + p, b = count[1] == width ? p : lane * width + p;
-    operand product = interp_binary(c, TIR_MUL, widened(c, args[1], a, to), widened(c, args[2], b, to), to);
-    sum = interp_binary(c, TIR_ADD, sum, product, to);
+    c->loads_lane = c->stores_lanes && count[0] > width;
+    operand x = widened(c, args[1], a, to);
+    c->loads_lane = c->stores_lanes && count[1] > width;
+    operand y = widened(c, args[2], b, to);
+    sum = interp_binary(c, TIR_ADD, sum, interp_binary(c, TIR_MUL, x, y, to), to);
   }
+  c->loads_lane = outer;
   return sum;
 }
 

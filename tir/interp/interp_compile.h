@@ -38,6 +38,8 @@ struct compiler {
   uint32_t depth;    /* of expressions */
   int8_t *dim_of;    /* by variable: the thread dimension it is bound to in the kernel being compiled, or -1 */
   tir_expr reducer;  /* the comm_reducer in force, or TIR_NONE */
+  bool stores_lanes; /* a vector's lanes are computed, each for an element that is stored */
+  bool loads_lane;   /* what vectors have in the lane is loaded for it alone, and need not be written */
 };
 
 /* Refuses, once: the first failure stands. Returns operand 0, so that callers go on until they look at `failed`. */
@@ -70,10 +72,10 @@ uint32_t interp_indices(struct compiler *c, tir_buffer b, const tir_expr *indice
                         operand *out);
 void interp_emit_access(struct compiler *c, bool store, operand value, uint32_t slot, tir_type type,
                         const operand *indices, uint32_t rank);
-/* After a store, where the predicate held. OP_COPIED: of a value that a load gave, the target is as unwritten as the
- * source. OP_BEGIN_COPY: it has yet to arrive. */
-void interp_emit_after_store(struct compiler *c, enum op op, operand value, operand predicate, uint32_t slot,
-                             const operand *indices, uint32_t rank);
+/* After a store, where the predicate held. OP_COPIED: of a value whose loads are among the instructions from the first
+ * to the last, the target is as unwritten as they found the sources. OP_BEGIN_COPY: it has yet to arrive. */
+void interp_emit_after_store(struct compiler *c, enum op op, uint32_t first, uint32_t last, operand predicate,
+                             uint32_t slot, const operand *indices, uint32_t rank);
 /* The operator applied to values of scalar type `of`. */
 operand interp_cast(struct compiler *c, tir_type from, tir_type to, operand a);
 operand interp_binary(struct compiler *c, enum tir_kind kind, operand a, operand b, tir_type of);

@@ -308,10 +308,10 @@ void interp_emit_access(struct compiler *c, bool store, operand value, uint32_t 
   if (!c->failed) c->program->code.at[at].rank = (uint8_t)rank;
 }
 
-void interp_emit_after_store(struct compiler *c, enum op op, operand value, operand predicate, uint32_t slot,
-                             const operand *indices, uint32_t rank) {
-  operand first = (operand)interp_list(c, indices, rank);
-  uint32_t at = interp_emit(c, op, value, (operand)slot, first, predicate, 0);
+void interp_emit_after_store(struct compiler *c, enum op op, uint32_t first, uint32_t last, operand predicate,
+                             uint32_t slot, const operand *indices, uint32_t rank) {
+  operand list = (operand)interp_list(c, indices, rank);
+  uint32_t at = interp_emit(c, op, (operand)first, (operand)slot, list, predicate, (operand)last);
   if (!c->failed) c->program->code.at[at].rank = (uint8_t)rank;
 }
 
@@ -325,6 +325,8 @@ static operand compile_load(struct compiler *c, const struct tir_expr_node *n, i
   operand dst = interp_registers(c, 1), indices[INTERP_MOST_RANK];
   struct scope scope = interp_enter(c);
   uint32_t skip = 0;
+  bool for_lane = c->loads_lane;
+  c->loads_lane = false; /* where it lies, and whether it is loaded, is known */
   if (n->a) {
     interp_emit(c, OP_MOVE, dst, interp_int(c, 0), 0, 0, 0);
     int predicate_lane = tir_type_lanes(tir_type_of(c->ir, n->a)) > 1 ? lane : 0;
@@ -335,6 +337,9 @@ static operand compile_load(struct compiler *c, const struct tir_expr_node *n, i
   uint32_t rank = interp_indices(c, n->ref, tir_operands(c->ir, n->operands), n->count, lane, indices);
   if (c->failed) return 0;
   interp_emit_access(c, false, dst, slot, buffer->type, indices, rank);
+  c->loads_lane = for_lane;
+  bool apart = for_lane && tir_type_lanes(n->type) > 1;
+  if (apart && !c->failed) c->program->code.at[interp_here(c) - 1].copies = COPIES_LANE;
   if (n->a) interp_leave(c, scope);
   if (n->a && !c->failed) c->program->code.at[skip].b = (operand)interp_here(c);
   return dst;

@@ -57,7 +57,7 @@ static bool unwritten(struct machine *m, struct thread *t, const struct instruct
   }
   if (in->copies) {
     uint8_t shadow = v->shadow[element * v->size];
-    bool lent = v->object->owned ? shadow == LENT : shadow != SPOILED;
+    bool lent = in->copies == COPIES_ELEMENT && (v->object->owned ? shadow == LENT : shadow != SPOILED);
     INTERP_PUSH(m->missing, (struct missing){in, lent ? LENT : 0});
     return true;
   }
@@ -175,13 +175,20 @@ static bool store_slow(struct machine *m, struct thread *t, const struct instruc
   return interp_touch_write(m, t, v->object, touched(v, element), same, m->program->slots.at[in->a]);
 }
 
-/* After a copy was stored, of what was loaded to DST: if that was unwritten, so is the target now. */
+/* After a store of what was computed by the instructions from DST to D: if their loads found unwritten elements, the
+ * target is unwritten now. */
 static void copied(struct machine *m, struct thread *t, const struct instruction *in) {
-  uint32_t found = 0;
-  while (found < m->missing.count && m->missing.at[found].load->dst != in->dst) found++;
-  if (found == m->missing.count) return;
-  struct missing copy = m->missing.at[found];
-  m->missing.at[found] = m->missing.at[--m->missing.count];
+  struct missing copy = {0};
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < m->missing.count; i++) {
+    int64_t by = m->missing.at[i].load - m->program->code.at;
+    if (by >= in->dst && by <= in->d)
+      copy = m->missing.at[i];
+    else
+      m->missing.at[kept++] = m->missing.at[i];
+  }
+  m->missing.count = kept;
+  if (!copy.load) return;
   const struct view *v = t->views[in->a];
   struct object *o = v->object;
   int64_t element;

@@ -231,12 +231,30 @@ static int index_lanes(const struct compiler *c, const struct tir_stmt_node *n, 
   return most;
 }
 
-/* Marks the load that the value was just compiled to as one of a copy. false: the value is no plain load. */
-static bool mark_copy(struct compiler *c, tir_expr value, operand at) {
+/* A lane of what a store writes: the value, whether it is written, and where; the instructions that compute the
+ * value. */
+struct stored_lane {
+  operand value, predicate, indices[INTERP_MOST_RANK];
+  uint32_t first, last;
+  bool copies; /* some of these need not find what they load written */
+};
+
+/* Marks the load that the value was just compiled to as one of a copy, where it is a plain load. */
+static void mark_copy(struct compiler *c, tir_expr value, operand at) {
   const struct tir_expr_node *n = tir_at(c->ir, value);
-  if (c->failed || n->kind != TIR_LOAD || n->a) return false;
+  if (c->failed || n->kind != TIR_LOAD || n->a) return;
   struct instruction *last = &c->program->code.at[interp_here(c) - 1];
-  return last->copies = last->op >= OP_LOAD1 && last->op <= OP_LOAD && last->dst == at;
+  if (last->op >= OP_LOAD1 && last->op <= OP_LOAD && last->dst == at) last->copies = COPIES_ELEMENT;
+}
+
+static void compute_lane(struct compiler *c, tir_expr value, int lane, struct stored_lane *to) {
+  c->stores_lanes = tir_type_lanes(tir_type_of(c->ir, value)) > 1;
+  to->first = interp_here(c);
+  to->value = interp_expr(c, value, lane);
+  c->stores_lanes = false;
+  mark_copy(c, value, to->value);
+  to->last = interp_here(c) - 1;
+  for (uint32_t i = to->first; i <= to->last && !c->failed; i++) to->copies |= c->program->code.at[i].copies != 0;
 }
 
 static void store(struct compiler *c, const struct tir_stmt_node *n) {
@@ -254,30 +272,28 @@ static void store(struct compiler *c, const struct tir_stmt_node *n) {
     return;
   }
   uint32_t slot = interp_slot(c, n->store.buffer), rank = 0;
-  operand *values = calloc((size_t)lanes * (2 + INTERP_MOST_RANK), sizeof(operand));
+  struct stored_lane *values = calloc((size_t)lanes, sizeof *values);
   if (!values) abort();
   bool begins = c->in_kernel && tir_is_device_call(c->ir, n->store.value, TIR_ASYNC_COPY);
-  bool copies = false;
   /* A vector is read whole before any of it is written. */
   for (int lane = 0; lane < lanes && !c->failed; lane++) {
-    operand *at = values + lane * (2 + INTERP_MOST_RANK);
-    at[0] = interp_expr(c, n->store.value, lane);
-    copies = mark_copy(c, n->store.value, at[0]);
-    at[1] = interp_int(c, 1);
+    struct stored_lane *at = &values[lane];
+    compute_lane(c, n->store.value, lane, at);
+    at->predicate = interp_int(c, 1);
     if (n->store.predicate) {
       bool vector = tir_type_lanes(tir_type_of(c->ir, n->store.predicate)) > 1;
-      at[1] = interp_expr(c, n->store.predicate, vector ? lane : 0);
+      at->predicate = interp_expr(c, n->store.predicate, vector ? lane : 0);
     }
-    rank = interp_indices(c, n->store.buffer, tir_operands(c->ir, n->store.indices), buffer->rank, lane, at + 2);
+    rank = interp_indices(c, n->store.buffer, tir_operands(c->ir, n->store.indices), buffer->rank, lane, at->indices);
   }
   for (int lane = 0; lane < lanes && !c->failed; lane++) {
-    operand *at = values + lane * (2 + INTERP_MOST_RANK);
+    const struct stored_lane *at = &values[lane];
     uint32_t skip = UINT32_MAX;
-    if (n->store.predicate) chain(c, &skip, interp_emit(c, OP_JUMP_IF_NOT, 0, at[1], 0, 0, 0));
-    interp_emit_access(c, true, at[0], slot, buffer->type, at + 2, rank);
+    if (n->store.predicate) chain(c, &skip, interp_emit(c, OP_JUMP_IF_NOT, 0, at->predicate, 0, 0, 0));
+    interp_emit_access(c, true, at->value, slot, buffer->type, at->indices, rank);
     patch(c, &skip);
-    if (copies) interp_emit_after_store(c, OP_COPIED, at[0], at[1], slot, at + 2, rank);
-    if (begins) interp_emit_after_store(c, OP_BEGIN_COPY, at[0], at[1], slot, at + 2, rank);
+    if (at->copies) interp_emit_after_store(c, OP_COPIED, at->first, at->last, at->predicate, slot, at->indices, rank);
+    if (begins) interp_emit_after_store(c, OP_BEGIN_COPY, at->first, at->last, at->predicate, slot, at->indices, rank);
   }
   free(values);
 }

@@ -200,6 +200,33 @@ static void copies_what_is_unwritten(void **state) {
   expect_ok(run_plain(read_lines("C: T.Buffer((16,), \"float32\")", fine), &three[2], 1));
 }
 
+/* A dot product's lane, of columns past the last, is as unwritten as what is its own, and nobody's. What all lanes
+ * share has to be written. */
+static void lanes_of_dot_products_are_apart(void **state) {
+  (void)state;
+  const char *lines[] = {
+      "X = T.alloc_buffer((4,), \"uint8\")",
+      "Y = T.alloc_buffer((16,), \"int8\")",
+      "S = T.alloc_buffer((4,), \"int32\")",
+      "X[T.Ramp(0, 1, 4)] = T.Broadcast(T.uint8(2), 4)",
+      "Y[T.Ramp(0, 1, 12)] = T.Broadcast(T.int8(3), 12)",
+      "S[T.Ramp(0, 1, 4)] = T.Broadcast(1, 4)",
+      "for k in range(2):",
+      "    S[T.Ramp(0, 1, 4)] = T.dot_lanes(S[T.Ramp(0, 1, 4)], X[T.Ramp(0, 1, 4)], Y[T.Ramp(0, 1, 16)])",
+      "C[0] = T.Cast(\"float32\", S[0])",
+      "C[1] = T.Cast(\"float32\", S[2])",
+      NULL,
+      NULL};
+  expect_ok(run_plain(read_lines("C: T.Buffer((16,), \"float32\")", lines), &three[2], 1));
+  assert_true(c[0] == 49 && c[1] == 49);
+  lines[10] = "C[2] = T.Cast(\"float32\", S[3])";
+  expect_code(run_plain(read_lines("C: T.Buffer((16,), \"float32\")", lines), &three[2], 1), MS_RUN_UNWRITTEN,
+              "S[3] is read before it is written");
+  lines[10] = NULL, lines[3] = "X[T.Ramp(0, 1, 2)] = T.Broadcast(T.uint8(2), 2)";
+  expect_code(run_plain(read_lines("C: T.Buffer((16,), \"float32\")", lines), &three[2], 1), MS_RUN_UNWRITTEN,
+              "X[2] is read before it is written");
+}
+
 /* What an unwritten argument held may be carried around and back, not what memory of the function held. */
 static void carries_back_what_an_argument_held(void **state) {
   (void)state;
@@ -473,6 +500,7 @@ int main(void) {
       TEST(refuses_accesses_out_of_bounds),
       TEST(refuses_reads_of_what_is_unwritten),
       TEST(copies_what_is_unwritten),
+      TEST(lanes_of_dot_products_are_apart),
       TEST(carries_back_what_an_argument_held),
       TEST(forgets_what_is_allocated_anew),
       TEST(runs_control_flow),
