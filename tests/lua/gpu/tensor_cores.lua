@@ -137,6 +137,23 @@ local function count_multicast(path, persists)
   return shares
 end
 
+-- Each matrix of a wgmma and each TMA copy names a buffer's address, which is computed once, and adds to it.
+local function check_addresses(text)
+  local matrices, copies = 0, 0
+  for call in text:gmatch "%(void%)(ms_%w+_[^\n]*)" do
+    local copy = call:match "^ms_%w+_copy_%dd%(([^,]*)"
+    for at in call:gmatch "ms_wgmma_matrix%(([^,]*,[^,]*)" do
+      assert(at:find "^ms_at_" and not at:find("ms_panels_", 1, true), "the address of a matrix is " .. at)
+      matrices = matrices + 1
+    end
+    if copy then
+      assert(copy:find "^ms_at_" and not copy:find("ms_panels_", 1, true), "the address of a copy is " .. copy)
+      copies = copies + 1
+    end
+  end
+  assert(matrices > 0 and copies > 1, "a producer's kernel has no products or copies")
+end
+
 -- Gives how many sources were written, in all and by what they call.
 local function check(func, target, space, calls)
   local written, by_call = 0, {}
@@ -172,8 +189,7 @@ local function check(func, target, space, calls)
           if c.script:find('"software_pipeline_producer": 1', 1, true) then
             producers = producers + 1
             assert(source_has(path, "ms_elect_one() != 0"), "there is no producer warp group")
-            assert(not files.read(path):find "[^C]_reindex_shared_dyn_panels[%[%s+]+ms_panels_",
-                   "addresses of tiles are computed bit by bit")
+            check_addresses(files.read(path))
             assert(source_has(path, "ms_uniform(threadIdx.y)"), "the warp group's number is in no uniform register")
             assert(kernel:resources()[1].threads == c.threads, "the threads are not as estimated")
             assert(ms.apply(func, ms.read_trace(c.trace:json())):hash() == c.hash,
