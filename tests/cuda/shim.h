@@ -157,6 +157,7 @@ template <class... P, size_t... I> static void shim_apply(shim_call<P...> *call,
 }
 template <class... P> static void shim_thread(void *data) {
   shim_apply((shim_call<P...> *)data, shim_indices<__integer_pack(sizeof...(P))...>());
+  shim_check_loads();
 }
 
 static thread_local char shim_own; /* names the memory that is thread-local here */

@@ -1,6 +1,7 @@
 /* Loads of shared memory by threads, on a CPU, where a test names its buffers shim_counted<T>: from one barrier to the
- * next each thread notes the pieces of 16 bytes that it loads of, in their order, each once, as a compiler loads them.
- * What the lanes of a warp note n-th is one instruction; it must be made for half a warp at once. */
+ * next, or to the kernel's end, each thread notes the pieces of 16 bytes that it loads of, in their order, each once,
+ * as a compiler loads them. What the lanes of a warp note n-th is one instruction; it must be made for half a warp at
+ * once. */
 enum { SHIM_MOST_PIECES = 500 };
 struct shim_pieces {
   unsigned count;
