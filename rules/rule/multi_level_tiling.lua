@@ -7,7 +7,8 @@
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 local nest, warp_tile = msched.load "rules.register_loops", msched.load "rules.warp_tile"
 
--- All sketches of a block; a further one has the lanes of a warp as a tile, where they can be.
+-- All sketches of a block; further ones have the lanes of a warp as a tile, where they can be: what is refused of these
+-- leaves the others.
 local function tiled(sch, block, p)
   local lanes = p.warp_tile and warp_tile.find(sch, block, p.warp_tile)
   local other = lanes and sch:copy()
@@ -15,7 +16,7 @@ local function tiled(sch, block, p)
   local results = tiling.apply(sch, block, p)
   if not other then return results end
   local changes = {lanes = lanes, structure = p.warp_tile.structure, stages = p.warp_tile.stages}
-  local further = tiling.apply(other, copied, setmetatable(changes, {__index = p}))
+  local further = tiling.attempt(tiling.apply, other, copied, setmetatable(changes, {__index = p})) or {}
   return table.move(further, 1, #further, #results + 1, results)
 end
 

@@ -86,6 +86,13 @@ check_spoiled(FUNCTIONS[1], {pair = 1}) -- no lanes next to one another read the
 check_spoiled(FUNCTIONS[1], {piece = 32}) -- rows begin in two banks
 check_spoiled(product(16, 32, 1, {}), {pair = 1}, true) -- what no barrier follows is counted, too
 
+-- Tiles of warps that an instruction refuses leave out their own sketches alone, of whole sums and of divided ones.
+for _, func in ipairs {FUNCTIONS[1], product(16, 32, 1024, {})} do
+  local made = changed_sketches(func, {pair = 64}) -- of fewer lanes
+  assert(#made > 0 and #made == #changed_sketches(func, {bytes = 1 << 10}), #made .. " sketches")
+  for _, sch in ipairs(made) do assert(support.has(sch, "tiling_structure"), tostring(sch)) end
+end
+
 local compiled
 for _, func in ipairs(FUNCTIONS) do
   sources:begin(func)
