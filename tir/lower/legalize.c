@@ -259,6 +259,15 @@ static bool is_rounded(const char *name) {
   return f < TIR_FUNCTIONS && tir_functions[f].rounds;
 }
 
+/* Of less than 64 bits, by steps of float64: where results are those of the interpreter; and on a CPU without fast
+ * math, what errs by more than a unit in the last place elsewhere: made of others it adds their roundings, of the C
+ * library it is slower, too. */
+static bool widens(const struct tir_lower_options *options, const char *name) {
+  if (options->in_double) return is_rounded(name);
+  bool errs = !strcmp(name, "sigmoid") || !strcmp(name, "tanh");
+  return errs && options->device == TIR_CPU && !options->free_order;
+}
+
 /* These take and give any value as it is, or are an instruction of the machine. */
 static bool moves_values(const struct tir *ir, const struct tir_expr_node *n) {
   const char *name = tir_text(ir, n->ref);
@@ -309,8 +318,8 @@ static tir_expr named_call(struct tir *ir, tir_expr made, const struct tir_lower
   if (!tir_type_is_float(n.type)) return of_bits(ir, &n, name, args);
   if (n.count == 2 && !strcmp(name, "ldexp")) args[1] = exponent(ir, args[1]);
   tir_type type = tir_type_is_short(n.type) ? TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(n.type)) : n.type;
-  bool is_narrow = tir_type_bits(type) < 64, widens = options && options->in_double && is_narrow && is_rounded(name);
-  if (widens) return in_double(ir, name, n.type, args, n.count);
+  bool is_narrow = tir_type_bits(type) < 64;
+  if (options && is_narrow && widens(options, name)) return in_double(ir, name, n.type, args, n.count);
   made = options && options->in_single && is_narrow ? by_steps(ir, name, args, n.count) : TIR_NONE;
   if (!made) made = function(ir, name, type, args, n.count);
   return tir_type_is_short(n.type) ? tir_unary(ir, TIR_CAST, n.type, made) : made;
