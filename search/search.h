@@ -191,6 +191,7 @@ struct search_machine {
   double way_bytes[SEARCH_LEVELS];     /* of each: addresses that are so far apart have the same place there */
   double bytes_a_cycle[SEARCH_LEVELS]; /* that come from the level outside of each */
   unsigned dots;                       /* that it has: bits 1 << enum tir_dot */
+  bool slides;                         /* windows of bytes slide as words (tir/lower/vector/slides.c) */
   struct search_gpu gpu;               /* with multiprocessors: the machine is one, and nothing else of it is used */
 };
 struct search_estimator;

@@ -76,6 +76,7 @@ struct model_nest {
   struct model_access accesses[MODEL_ACCESSES];
   bool promoted, sums; /* annotated as a register tile; what it stores is a sum */
   bool dots; /* its innermost loop, in a vectorized one, is over neighbours in dot products (tir/lower/vector/dots.c) */
+  bool slides;                               /* unrolled loops around a tile are windows of bytes (slides.c) */
   bool tensorized;                           /* of a CPU: products of short types, by a tensor intrinsic */
   double tile_products;                      /* of such an intrinsic, where it multiplies AMX's tiles; else 0 */
   double tile_rows;                          /* of those; else 0 */

@@ -24,7 +24,7 @@ function analytical.machine(target)
   if type(numbers) == "function" then return numbers(target) end
   if not numbers then return nil end
   local machine = {cores = target.cores, vector_bits = target.vector_bits, registers = target.vector_registers,
-                   dots = target.dots,
+                   dots = target.dots, slides = target.slides,
                    cache_bytes = {target.l1_bytes, target.l2_bytes, math.min(target.l3_bytes, LENT * target.cores)}}
   for name, number in pairs(numbers) do machine[name] = number end
   if (target.tiles or 0) & TILES_OF_BFLOATS ~= 0 then machine.bfloats = BFLOATS end

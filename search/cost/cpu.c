@@ -441,6 +441,24 @@ static double tile_copy_cycles(const struct search_machine *m, const struct mode
 
 enum { PRODUCTS_OF_INTRINSIC = 16 }; /* at least, in the place of one */
 
+/* Where loops that reduce around a tile are unrolled windows of bytes, the cycles of each step; 0: they are not. Of
+ * four elements of a window, along the innermost of these loops, a result takes one dot product; each element of the
+ * image, and of the filter, makes a word for all lines: it is loaded, widened, and shifted in. */
+static double sliding_step(const struct search_machine *m, const struct model_shape *s, const struct tile *t) {
+  enum { WORD = 4, OPERATIONS_A_WORD = 2 };
+  const struct model_nest *nest = s->nest;
+  uint32_t begin = t->first;
+  double along = 1, lanes = model_product(s, s->vector, loops_of(nest)), words = 0;
+  if (!nest->slides || !t->reduces || !t->held || s->vector == loops_of(nest)) return 0;
+  for (; begin > 0 && nest->loops[begin - 1].reduces && nest->loops[begin - 1].kind == MODEL_UNROLLED; begin--)
+    if (along == 1) along = s->trips[begin - 1];
+  if (along == 1) return 0;
+  for (uint32_t a = 0; a < nest->access_count; a++)
+    if (!nest->accesses[a].written) words += elements_of(s, &nest->accesses[a], begin) / lanes;
+  double terms = model_product(s, begin, t->first), dots = t->rows * t->vectors * terms / along * ceil(along / WORD);
+  return model_larger((dots + OPERATIONS_A_WORD * words) / m->multiply_adds, words / m->loads) / terms;
+}
+
 /* Cycles of the arithmetic, and of the loads that feed it. Results stay in registers over the reduction where there are
  * enough, and then a few do not hide the latency of adding to them; what is not in registers is loaded and stored at
  * each step. */
@@ -464,6 +482,8 @@ static double arithmetic_cycles(const struct candidate *c, const struct model_sh
   if (!t.held) loads += t.reduces ? 2 * stores : stores;
   double step = model_larger(results * each + widened / m->multiply_adds, loads / m->loads);
   if (nest->tensorized) step /= PRODUCTS_OF_INTRINSIC;
+  double sliding = sliding_step(m, s, &t);
+  if (sliding > 0) step = sliding;
   if (t.reduces && !nest->tensorized) step = model_larger(step, t.held ? m->latency : m->latency + m->reload);
   bool skip = t.reduces && skips(s);
   double undecided = t.reduces && !skip ? undecided_part(s, t.first) * divided_part(s, t.first, begin) : 0;

@@ -657,6 +657,16 @@ static void read_dots(const struct reading *r, struct model_nest *nest, tir_bloc
   if (nest->dots && !nest->tensorized && width == 2) nest->simple = r->estimator->machine.bfloats;
 }
 
+/* Products of two bytes, elements of buffers or zero beside them, that the machine adds as words which slide. */
+static bool may_slide(const struct reading *r, const struct model_nest *nest, tir_stmt store) {
+  const struct search_machine *m = &r->estimator->machine;
+  tir_type sum = tir_type_of(r->made->ir, tir_as(r->made->ir, store, TIR_STORE)->store.value);
+  bool bytes = nest->access_count == 3 && sum == TIR_T_I32;
+  for (uint32_t a = 0; a < nest->access_count && bytes; a++)
+    bytes = nest->accesses[a].written || (nest->accesses[a].widened && nest->accesses[a].bytes == 1);
+  return bytes && m->slides && nest->sums && !nest->dots && !nest->tensorized && m->dots & TIR_DOTS_OF_BYTES;
+}
+
 /* Returns whether every loop has its number. */
 static bool read_nest(struct reading *r, struct model_nest *nest, tir_block block, tir_stmt store, tir_stmt *loops) {
   struct tir *ir = r->made->ir;
@@ -682,6 +692,7 @@ static bool read_nest(struct reading *r, struct model_nest *nest, tir_block bloc
   nest->nontemporal = note_of(r, block, TIR_NONTEMPORAL);
   bool known = read_nest_loops(r, nest, block, store, loops);
   read_dots(r, nest, block, store, loops);
+  nest->slides = may_slide(r, nest, store);
   return known;
 }
 

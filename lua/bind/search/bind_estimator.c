@@ -57,7 +57,9 @@ static struct search_machine read_machine(lua_State *L, int at) {
   read_levels(L, at, "bytes_a_cycle", m.bytes_a_cycle);
   lua_getfield(L, at, "dots"); /* of CPUs that have none, left out */
   m.dots = (unsigned)luaL_optinteger(L, -1, 0);
-  lua_pop(L, 1);
+  lua_getfield(L, at, "slides");
+  m.slides = luaL_optinteger(L, -1, 0) > 0;
+  lua_pop(L, 2);
   luaL_argcheck(L, m.cores >= 1 && m.vector_bits >= 32, at, "a machine has a core and vectors");
   return m;
 }

@@ -2,7 +2,9 @@
 -- function, or refuse; what is made computes what the function computes.
 local ms = require "msched"
 local space, te = ms.load "rules.space", ms.te
-local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/parts.lua")
+local here = debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "")
+local support = dofile(here .. "../../support/lua/parts.lua")
+local named = dofile(here .. "../../support/lua/workloads.lua").named
 local CPU, parts_of, product, short_product = support.CPU, support.parts_of, support.product, support.short_product
 local sketches, check, has, names, extents = support.sketches, support.check, support.has, support.names,
   support.extents
@@ -109,6 +111,10 @@ function tests.register_tile_of_windows()
   assert(count(1, 1, 9) == 4 and count(1, 0, 9) == 2)
   assert(count(1, 0, 8) == 1, "six rows: four lines of six alone")
   assert(count(2, 1, 19) == 0, "windows that go on by two elements share half of their words")
+  for _, shape in ipairs {"1 112 112 32 3 1 1", "1 14 14 512 3 1 1"} do -- and they rank first
+    local func = named("depthwise_conv2d", shape .. " dtype=uint8 weight_dtype=int8 accumulate=int32")
+    assert(has(ms.auto_schedule(func, {target = slides.text}), "T.unroll(3)"), func:name())
+  end
 end
 
 -- Products of bytes and of bfloat16 by dot products: what differs by columns lies neighbour by neighbour, what does so
