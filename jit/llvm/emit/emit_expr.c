@@ -297,11 +297,14 @@ static LLVMValueRef cast(struct emit *e, const struct tir_expr_node *n) {
   return emit_cast(e, step ? binary(e, of, false) : emit_expr(e, n->a), of->type, n->type);
 }
 
+/* Of a type that is its bits, as integers. */
 static LLVMValueRef real_constant(struct emit *e, const struct tir_expr_node *n) {
-  uint8_t bits;
-  if (!tir_type_is_byte(n->type)) return LLVMConstReal(emit_type(e, n->type), n->real);
+  LLVMTypeRef type = emit_type(e, n->type);
+  if (LLVMGetTypeKind(type) != LLVMIntegerTypeKind) return LLVMConstReal(type, n->real);
+  uint16_t bits = 0;
+  assert(tir_type_bits(n->type) <= 16);
   tir_put_element(tir_type_with_lanes(n->type, 1), &bits, n->real);
-  return LLVMConstInt(emit_type(e, n->type), bits, false);
+  return LLVMConstInt(type, bits, false);
 }
 
 LLVMValueRef emit_expr(struct emit *e, tir_expr x) {

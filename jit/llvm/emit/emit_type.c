@@ -21,16 +21,24 @@ static LLVMTypeRef scalar_type(struct emit *e, tir_type type) {
   }
 }
 
-/* LLVM compares widened bfloat16 as it was before, and loads what is left of a vector as it is, and where one lane is
- * left, gives up: "Do not know how to soft promote this operator's operand". Such vectors are of bits; what is widened
- * by its bits LLVM leaves alone. */
-static bool is_odd_bfloat(tir_type type) {
+/* Whether an instruction of the target rounds float32 to bfloat16, one number and vectors of all lengths. */
+static bool rounds_to_bfloat(const struct jit_target *t) {
+  if (!jit_target_is_x86(t)) return true;
+  if (x86_has(t->x86, X86_AVX512F)) return x86_has(t->x86, X86_AVX512BF16) && x86_has(t->x86, X86_AVX512VL);
+  return x86_has(t->x86, X86_AVXNECONVERT);
+}
+
+/* Whether bfloat16 is an integer of 16 bits. Where no instruction rounds, LLVM holds vectors of it, which two branches
+ * join in, as float32, and calls a routine that few systems have (__truncsfbf2); what is left of a vector it compares
+ * and loads as it was before, and where one lane is left, gives up: "Do not know how to soft promote this operator's
+ * operand". What is widened by its bits LLVM leaves alone. */
+static bool is_of_bits(const struct emit *e, tir_type type) {
   int lanes = tir_type_lanes(type);
-  return tir_type_code(type) == TIR_BFLOAT && (lanes & (lanes - 1));
+  return tir_type_code(type) == TIR_BFLOAT && ((lanes & (lanes - 1)) || !rounds_to_bfloat(e->target));
 }
 
 LLVMTypeRef emit_type(struct emit *e, tir_type type) {
-  LLVMTypeRef scalar = is_odd_bfloat(type) ? LLVMInt16TypeInContext(e->context) : scalar_type(e, type);
+  LLVMTypeRef scalar = is_of_bits(e, type) ? LLVMInt16TypeInContext(e->context) : scalar_type(e, type);
   int lanes = tir_type_lanes(type);
   return lanes > 1 ? LLVMVectorType(scalar, (unsigned)lanes) : scalar;
 }
@@ -97,7 +105,7 @@ static LLVMValueRef whole(struct emit *e, uint64_t value, int lanes) {
   return emit_splat(e, LLVMConstInt(LLVMInt32TypeInContext(e->context), value, false), lanes);
 }
 
-/* float32 to bfloat16, to the nearest, where LLVM would call a routine that few systems have (__truncsfbf2). */
+/* float32 to bfloat16, to the nearest, by its bits. */
 static LLVMValueRef round_to_bfloat(struct emit *e, LLVMValueRef value, tir_type to) {
   LLVMBuilderRef w = e->builder;
   int lanes = tir_type_lanes(to);
@@ -111,13 +119,6 @@ static LLVMValueRef round_to_bfloat(struct emit *e, LLVMValueRef value, tir_type
   LLVMValueRef chosen = LLVMBuildSelect(w, none, quiet, rounded, "");
   LLVMValueRef narrow = LLVMBuildTrunc(w, chosen, emit_type(e, TIR_TYPE(TIR_UINT, 16, lanes)), "");
   return LLVMBuildBitCast(w, narrow, emit_type(e, to), "");
-}
-
-/* Whether LLVM has an instruction for that, for one number and for vectors of all lengths. */
-static bool rounds_to_bfloat(const struct jit_target *t) {
-  if (!jit_target_is_x86(t)) return true;
-  if (x86_has(t->x86, X86_AVX512F)) return x86_has(t->x86, X86_AVX512BF16) && x86_has(t->x86, X86_AVX512VL);
-  return x86_has(t->x86, X86_AVXNECONVERT);
 }
 
 static LLVMValueRef widen_bfloat(struct emit *e, LLVMValueRef value, int lanes) {
@@ -205,14 +206,12 @@ LLVMValueRef emit_cast(struct emit *e, LLVMValueRef value, tir_type from, tir_ty
     return emit_cast(e, widen_byte(e, value, from), TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(from)), to);
   if (tir_type_is_byte(to))
     return round_to_byte(e, emit_cast(e, value, from, TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(to))), to);
-  /* Where no instruction rounds, LLVM may not see that a number was a bfloat16: it would compute what is rounded to
-   * whole numbers, or without its sign, as one, and call the routine. */
-  if (is_odd_bfloat(from) || (tir_type_code(from) == TIR_BFLOAT && !rounds_to_bfloat(e->target))) {
+  if (is_of_bits(e, from)) {
     value = widen_bfloat(e, value, tir_type_lanes(from));
     from = TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(from));
     if (from == to) return value;
   }
-  if (is_odd_bfloat(to)) {
+  if (is_of_bits(e, to)) {
     tir_type wide = TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(to));
     return round_to_bfloat(e, emit_cast(e, value, from, wide), to);
   }
@@ -225,9 +224,7 @@ LLVMValueRef emit_cast(struct emit *e, LLVMValueRef value, tir_type from, tir_ty
       tir_type wide = TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(to));
       return emit_cast(e, emit_cast(e, value, from, wide), wide, to);
     }
-    bool brain = tir_type_code(to) == TIR_BFLOAT && tir_type_bits(from) == 32;
-    return brain && !rounds_to_bfloat(e->target) ? round_to_bfloat(e, value, to)
-                                                 : LLVMBuildFPCast(e->builder, value, type, "");
+    return LLVMBuildFPCast(e->builder, value, type, "");
   }
   if (is_float(to))
     return is_signed(from) ? LLVMBuildSIToFP(e->builder, value, type, "")
