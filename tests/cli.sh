@@ -260,7 +260,7 @@ check "lower, out of the regions, which are trusted" 0 "in T.grid(3, 4, 8):" \
   "$msched" lower "$dir/past.py" --trace "$dir/past.json" --dump-after loops
 check "lower, after a pass" 0 "for i in range(8):" "$msched" lower "$dir/add.py" --dump-after blocks
 check "lower, after each pass" 0 "# after flatten" "$msched" lower "$dir/add.py" --dump-after all
-check "lower, after no pass (unknown_pass)" 1 "there are empty offer note_results threads place order delay stages blocks compact pad pipeline loops jam zeros unswitch partition remainders transpose dot_loops offsets halves strips promote tails unroll vectorize flatten forward lane_dots slides instruction tiles rounding legalize cse workspace nontemporal outline and all" \
+check "lower, after no pass (unknown_pass)" 1 "there are empty offer note_results threads place order delay stages blocks compact pad pipeline loops jam zeros unswitch partition remainders transpose dot_loops offsets halves strips promote tails unroll vectorize flatten forward lane_dots slides widen instruction tiles rounding legalize cse workspace nontemporal outline and all" \
   "$msched" lower "$dir/add.py" --dump-after fly
 check "apply" 0 "for i_0, i_1 in T.grid(2, 4)" "$msched" apply "$dir/add.py" "$dir/good.json"
 # B[i] = A[i] + 1 of 8, as a Lua script and as sections.

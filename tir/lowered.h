@@ -45,13 +45,14 @@ int tir_tile_rows(const struct tir *ir, tir_stmt s);
 uint32_t tir_accumulators_of(const struct tir *ir, tir_stmt s, const tir_expr **addresses);
 
 /* dot_lanes(c, a, b): each lane of c, plus the products of its elements of a and of b, added up: four bytes to int32,
- * uint8 of a and int8 of b, or both int8, or both uint8, or two bfloat16 to float32. An operand has as many elements as
- * all lanes take, or those of one, which stand for each. lower/vector/dots.c makes these calls. */
+ * uint8 of a and int8 of b, or both int8, or both uint8, or two bfloat16 to float32, or two integers that fit in int16,
+ * bytes of any sign or int16, to int32. An operand has as many elements as all lanes take, or those of one, which stand
+ * for each. lower/vector/dots.c makes these calls. */
 #define TIR_DOT_LANES "dot_lanes"
 /* Targets that have one of equal signs have both. */
-enum tir_dot { TIR_DOT_BYTES, TIR_DOT_BFLOATS, TIR_DOT_SIGNED, TIR_DOT_UNSIGNED, TIR_DOTS };
+enum tir_dot { TIR_DOT_BYTES, TIR_DOT_BFLOATS, TIR_DOT_SIGNED, TIR_DOT_UNSIGNED, TIR_DOT_PAIRS, TIR_DOTS };
 enum { TIR_DOTS_OF_BYTES = 1 << TIR_DOT_BYTES | 1 << TIR_DOT_SIGNED | 1 << TIR_DOT_UNSIGNED };
-enum tir_dot tir_dot_of(tir_type a, tir_type b); /* of operands' types; TIR_DOTS: none */
+enum tir_dot tir_dot_of(tir_type a, tir_type b); /* of operands' types, most products first; TIR_DOTS: none */
 int tir_dot_lanes_width(const struct tir *ir, const struct tir_expr_node *call); /* 4 or 2; 0: not of these types */
 /* slide_lanes(words, elements): each lane's word of four bytes without its first, and behind the others its element.
  * lower/vector/slides.c makes these calls. */

@@ -164,7 +164,8 @@ bool jit_dots_by_pairs(const struct jit_target *t) { return jit_target_is_x86(t)
 static unsigned dots_of(const struct jit_target *t) {
   bool any_sign = has_narrow_vnni(t) && x86_has(t->x86, X86_AVXVNNIINT8);
   bool bfloats = x86_has(t->x86, X86_AVX512VL) && x86_has(t->x86, X86_AVX512BF16);
-  return (has_vnni(t) ? 1u << TIR_DOT_BYTES : 0) | (jit_dots_by_pairs(t) ? TIR_DOTS_OF_BYTES : 0) |
+  return (has_vnni(t) ? 1u << TIR_DOT_BYTES : 0) |
+         (jit_dots_by_pairs(t) ? TIR_DOTS_OF_BYTES | 1u << TIR_DOT_PAIRS : 0) |
          (any_sign ? 1u << TIR_DOT_SIGNED | 1u << TIR_DOT_UNSIGNED : 0) | (bfloats ? 1u << TIR_DOT_BFLOATS : 0);
 }
 
@@ -228,7 +229,7 @@ static bool check_arm_features(const char *list, ms_error *err) {
 
 /* Which of these instructions LLVM reads for the CPU and its features, bits; it has no other question for them. Source:
  * Arm, "A-profile A64 Instruction Set Architecture", USDOT, SDOT, UDOT and BFDOT (vector), SMOPA (4-way). */
-enum { SMOPA = TIR_DOTS };
+enum { SMOPA = TIR_DOT_PAIRS };
 static unsigned arm_reads(const struct jit_target *t) {
   static const uint8_t words[][4] = {[TIR_DOT_BYTES] = {0x20, 0x9c, 0x82, 0x4e},
                                      [TIR_DOT_SIGNED] = {0x20, 0x94, 0x82, 0x4e},
@@ -266,7 +267,7 @@ static bool set_arm(struct jit_target *t, const struct request *r, ms_error *err
   t->vector_bits = 128, t->vector_registers = 32;
   if (!check_arm_features(t->features, err)) return false;
   unsigned reads = arm_reads(t);
-  t->dots = reads & ((1u << TIR_DOTS) - 1);
+  t->dots = reads & ((1u << TIR_DOT_PAIRS) - 1);
   t->tile_bytes = t->tile_bfloats = t->tile_halves = reads >> SMOPA & 1;
   if (has_tiles(t)) t->tile_accumulators = SME_ACCUMULATORS;
   return true;

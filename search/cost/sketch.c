@@ -643,9 +643,10 @@ static void read_dots(const struct reading *r, struct model_nest *nest, tir_bloc
   if (!width && tiles && strstr(intrinsic, "x32_f16")) width = 2;
   uint32_t last = nest->loop_count - 1;
   if (!width || r->estimator->machine.gpu.sms > 0) return;
-  unsigned has = r->estimator->machine.dots & (width == 4 ? TIR_DOTS_OF_BYTES : 1u << TIR_DOT_BFLOATS);
+  unsigned all = r->estimator->machine.dots, has = all & (width == 4 ? TIR_DOTS_OF_BYTES : 1u << TIR_DOT_BFLOATS);
+  bool by_pairs = width == 4 && all >> TIR_DOT_PAIRS & 1 && tir_loop_extent(ir, loops[last]) == 2;
   nest->dots = has > 0 && nest->loop_count > 1 && nest->loops[last].reduces &&
-               nest->loops[last - 1].kind == MODEL_VECTOR && tir_loop_extent(ir, loops[last]) == width;
+               nest->loops[last - 1].kind == MODEL_VECTOR && (by_pairs || tir_loop_extent(ir, loops[last]) == width);
   nest->tensorized = intrinsic != NULL;
   if (tiles) {
     nest->tile_rows = atof(intrinsic + 4);

@@ -84,6 +84,7 @@ bool lower_unroll(struct lowering *low);        /* unroll.c */
 bool lower_promote(struct lowering *low);       /* promote.c */
 bool lower_flatten(struct lowering *low);       /* flatten.c */
 bool lower_forward(struct lowering *low);       /* forward.c */
+bool lower_widen(struct lowering *low);         /* widen.c */
 bool lower_instruction(struct lowering *low);   /* instruction.c */
 bool lower_tiles(struct lowering *low);         /* vector/tiles.c */
 bool lower_rounding(struct lowering *low);      /* rounding.c */

@@ -53,11 +53,13 @@ static bool has_seven_bits(const struct tir *ir, tir_expr operand) {
   return by->kind == TIR_INT_IMM && by->imm >= 0 && by->imm <= 127;
 }
 
+/* By the width of vectors: 128 bits, 256, 512. */
+static const char *const pair_products[] = {"llvm.x86.sse2.pmadd.wd", "llvm.x86.avx2.pmadd.wd",
+                                            "llvm.x86.avx512.pmaddw.d.512"};
+
 /* Products of bytes by products of pairs of 16 bits (pmaddwd): of the even bytes and of the odd ones. Those of seven
  * bits by int8 are added up in 16 bits first (pmaddubsw), which never saturates then. */
 static LLVMValueRef emit_dot_by_pairs(struct emit *e, const tir_expr *operands, LLVMValueRef *args, int width) {
-  static const char *const words[] = {"llvm.x86.sse2.pmadd.wd", "llvm.x86.avx2.pmadd.wd",
-                                      "llvm.x86.avx512.pmaddw.d.512"};
   static const char *const bytes[] = {"llvm.x86.ssse3.pmadd.ub.sw.128", "llvm.x86.avx2.pmadd.ub.sw",
                                       "llvm.x86.avx512.pmaddubs.w.512"};
   unsigned lanes = 4u << width;
@@ -69,23 +71,50 @@ static LLVMValueRef emit_dot_by_pairs(struct emit *e, const tir_expr *operands, 
     for (int i = 0; i < 2; i++) in[i] = LLVMBuildBitCast(e->builder, args[i + 1], LLVMVectorType(i8, 4 * lanes), "");
     LLVMValueRef sums[] = {emit_machine_intrinsic(e, bytes[width], in, 2),
                            emit_splat(e, LLVMConstInt(i16, 1, false), 2 * lanes)};
-    return LLVMBuildAdd(e->builder, args[0], emit_machine_intrinsic(e, words[width], sums, 2), "");
+    return LLVMBuildAdd(e->builder, args[0], emit_machine_intrinsic(e, pair_products[width], sums, 2), "");
   }
   LLVMValueRef sum = args[0];
   for (int second = 0; second < 2; second++) {
     LLVMValueRef in[2];
     for (int i = 0; i < 2; i++) in[i] = widen_bytes(e, args[i + 1], lanes, is_signed[i], second);
-    sum = LLVMBuildAdd(e->builder, sum, emit_machine_intrinsic(e, words[width], in, 2), "");
+    sum = LLVMBuildAdd(e->builder, sum, emit_machine_intrinsic(e, pair_products[width], in, 2), "");
   }
   return sum;
+}
+
+/* An operand of two integers a lane as int16, which those of all lanes are. */
+static LLVMValueRef emit_words(struct emit *e, tir_expr operand, unsigned lanes) {
+  tir_type type = tir_type_of(e->ir, operand);
+  unsigned own = (unsigned)tir_type_lanes(type);
+  LLVMTypeRef words = LLVMVectorType(LLVMInt16TypeInContext(e->context), own);
+  LLVMValueRef value = emit_expr(e, operand);
+  assert(own == 2 || own == 2 * lanes);
+  if (tir_type_bits(type) == 8) {
+    bool is_signed = tir_type_code(type) == TIR_INT;
+    value = is_signed ? LLVMBuildSExt(e->builder, value, words, "") : LLVMBuildZExt(e->builder, value, words, "");
+  }
+  if (own == 2 * lanes) return value;
+  LLVMTypeRef one = LLVMInt32TypeInContext(e->context);
+  value = emit_splat(e, LLVMBuildBitCast(e->builder, value, one, ""), (int)lanes);
+  return LLVMBuildBitCast(e->builder, value, LLVMVectorType(LLVMInt16TypeInContext(e->context), 2 * lanes), "");
+}
+
+/* Products of pairs of integers that fit in 16 bits. */
+static LLVMValueRef emit_pairs(struct emit *e, const tir_expr *operands, unsigned lanes, int width) {
+  if (!jit_dots_by_pairs(e->target)) return emit_refusal(e, "the target has no products of pairs for T.dot_lanes");
+  LLVMValueRef sum = emit_expr(e, operands[0]);
+  LLVMValueRef in[] = {emit_words(e, operands[1], lanes), emit_words(e, operands[2], lanes)};
+  return LLVMBuildAdd(e->builder, sum, emit_machine_intrinsic(e, pair_products[width], in, 2), "");
 }
 
 LLVMValueRef emit_dot(struct emit *e, const struct tir_expr_node *call) {
   const tir_expr *operands = tir_operands(e->ir, call->operands);
   int lanes = tir_type_lanes(call->type), width = lanes == 16 ? 2 : lanes == 8 ? 1 : 0, bits = 32 * lanes;
-  if (!tir_dot_lanes_width(e->ir, call) || (bits != 128 && bits != 256 && bits != 512) || bits > e->target->vector_bits)
+  int products = tir_dot_lanes_width(e->ir, call);
+  if (!products || (bits != 128 && bits != 256 && bits != 512) || bits > e->target->vector_bits)
     return emit_refusal(e, "T.dot_lanes of %d lanes, or of such operands, is not known", lanes);
   enum tir_dot kind = tir_dot_of(tir_type_of(e->ir, operands[1]), tir_type_of(e->ir, operands[2]));
+  if (products == 2 && kind != TIR_DOT_BFLOATS) return emit_pairs(e, operands, (unsigned)lanes, width);
   bool x86 = jit_target_is_x86(e->target), real = kind == TIR_DOT_BFLOATS;
   const char *name = x86 ? x86_dots[kind][width] : arm_dots[kind];
   bool by_pairs = !real && jit_dots_by_pairs(e->target);

@@ -6,6 +6,7 @@
  *                                                 becomes     C[j] = C[j] + (i32(A[k]) * i32(B[j, 0]) + … )
  * lower_lane_dots, on vectors, makes one call of it, if the target has the instruction for as many lanes:
  *   dot_lanes(C, A[k:k + 4], B[4 j:4 j + 4 lanes])      one operand of four elements stands for those of all lanes
+ * Targets that multiply pairs of int16 add two products of bytes at once, too, where neighbours lie by twos.
  * Where the target has none of their signs, operands become those of a dot product that it has. For that of uint8 and
  * int8, of two int8 the one that is the same in all lanes goes on as x + 128, of two uint8 the other as y - 128, by its
  * highest bit; for that of two int8, an uint8 goes on as x - 128. What that adds, 128 times the other's sum, is taken
@@ -36,12 +37,17 @@ static bool is_offered(const struct lowering *low, int width) {
   return width > 0 && all & (width == 4 ? TIR_DOTS_OF_BYTES : 1u << TIR_DOT_BFLOATS);
 }
 
+static bool fits_int16(tir_type t) {
+  return tir_type_is_int(t) && (tir_type_bits(t) == 8 || (tir_type_bits(t) == 16 && tir_type_code(t) == TIR_INT));
+}
+
 enum tir_dot tir_dot_of(tir_type a, tir_type b) {
   tir_type byte = TIR_TYPE(TIR_UINT, 8, 1), signed_byte = TIR_TYPE(TIR_INT, 8, 1);
   a = tir_type_with_lanes(a, 1), b = tir_type_with_lanes(b, 1);
-  if (a == byte) return b == signed_byte ? TIR_DOT_BYTES : b == byte ? TIR_DOT_UNSIGNED : TIR_DOTS;
-  if (a == signed_byte) return b == signed_byte ? TIR_DOT_SIGNED : TIR_DOTS;
-  return a == TIR_TYPE(TIR_BFLOAT, 16, 1) && a == b ? TIR_DOT_BFLOATS : TIR_DOTS;
+  if (a == byte && (b == signed_byte || b == byte)) return b == byte ? TIR_DOT_UNSIGNED : TIR_DOT_BYTES;
+  if (a == signed_byte && b == signed_byte) return TIR_DOT_SIGNED;
+  if (a == TIR_TYPE(TIR_BFLOAT, 16, 1) && a == b) return TIR_DOT_BFLOATS;
+  return fits_int16(a) && fits_int16(b) ? TIR_DOT_PAIRS : TIR_DOTS;
 }
 
 static tir_expr without_broadcast(const struct tir *ir, tir_expr e) {
@@ -84,17 +90,24 @@ static const struct tir_expr_node *widened(const struct tir *ir, tir_expr e, tir
   return read_part(ir, tir_at(ir, n->a), part);
 }
 
+/* Whether both operands have so many elements, or as many in each of the lanes. */
+static bool has_width(const struct tir *ir, const tir_expr *args, int lanes, int width) {
+  for (int i = 1; i < 3; i++) {
+    int own = tir_type_lanes(tir_type_of(ir, args[i]));
+    if (own != width && own != width * lanes) return false;
+  }
+  return true;
+}
+
 int tir_dot_lanes_width(const struct tir *ir, const struct tir_expr_node *call) {
   if (call->kind != TIR_CALL || call->count != 3) return 0;
   const tir_expr *args = tir_operands(ir, call->operands);
   enum tir_dot kind = tir_dot_of(tir_type_of(ir, args[1]), tir_type_of(ir, args[2]));
-  int lanes = tir_type_lanes(call->type), width = kind == TIR_DOTS ? 0 : kind == TIR_DOT_BFLOATS ? 2 : 4;
-  for (int i = 1; i < 3; i++) {
-    int own = tir_type_lanes(tir_type_of(ir, args[i]));
-    if (!width || (own != width && own != width * lanes)) return 0;
-  }
+  int lanes = tir_type_lanes(call->type), width = 1 << kind & TIR_DOTS_OF_BYTES ? 4 : 2;
+  if (width == 4 && !has_width(ir, args, lanes, width)) width = 2;
+  if (kind == TIR_DOTS || !has_width(ir, args, lanes, width)) return 0;
   tir_type sum = tir_type_with_lanes(call->type, 1);
-  bool fits = width == 2 ? sum == TIR_T_F32 : tir_type_is_int(sum) && tir_type_bits(sum) == 32;
+  bool fits = kind == TIR_DOT_BFLOATS ? sum == TIR_T_F32 : tir_type_is_int(sum) && tir_type_bits(sum) == 32;
   return fits && tir_type_of(ir, args[0]) == call->type ? width : 0;
 }
 
@@ -366,6 +379,12 @@ static tir_expr add_dot(const struct sum *s, tir_expr x, tir_expr y) {
   return is_turned(s, y, x) ? turned_dot(s, from, zero, x, y) : turned_dot(s, from, zero, y, x);
 }
 
+/* Whether bytes that lie by twos, as they are, are a dot product of pairs. */
+static bool is_pair(const struct sum *s, const struct product *p) {
+  bool whole = !p->a.mask && !p->b.mask && !p->a.constant && !p->b.constant && !p->a.offset && !p->b.offset;
+  return whole && is_there(s, TIR_DOT_PAIRS) && (p->a.stride == 2 || p->b.stride == 2);
+}
+
 /* A dot product that begins with product i, if there is one. */
 static void join(struct sum *s, uint32_t i) {
   struct tir *ir = s->ir;
@@ -374,6 +393,7 @@ static void join(struct sum *s, uint32_t i) {
   tir_type x = type_of_factor(ir, &first.a), y = type_of_factor(ir, &first.b);
   int width = width_of(x, y, s->type);
   if (!is_offered(s->low, width) || (!first.a.stride && !first.b.stride)) return;
+  if (width == 4 && is_pair(s, &first)) width = 2;
   if ((first.a.stride && first.a.stride != width) || (first.b.stride && first.b.stride != width)) return;
   for (int k = 1; k < width; k++)
     if ((others[k] = lower_product_behind(s, first, k)) < 0) return;
