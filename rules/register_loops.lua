@@ -48,16 +48,17 @@ end
 local function fused(sch, loops) return #loops > 1 and sch:fuse(loops) or loops[1] end
 
 -- Rows of a tile that fit beside so many vectors a row: what is left of the registers are an operand's vectors and what
--- a row multiplies them by. Those with so many accumulators at least, or with `fewer` where there are none; and all.
-function register_loops.rows_for(context, vectors, extent, accumulators, fewer)
+-- a row multiplies them by, or `beside` registers. Those with so many accumulators at least, or with `fewer` where
+-- there are none; and all.
+function register_loops.rows_for(context, vectors, extent, accumulators, fewer, beside)
   local enough, fitting = {}, {}
   for _, rows in ipairs {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 28} do
-    if (rows + 1) * vectors + 1 <= context.target.vector_registers and rows <= extent then
+    if (rows + 1) * vectors + (beside or 1) <= context.target.vector_registers and rows <= extent then
       fitting[#fitting + 1] = rows
       if rows * vectors >= accumulators then enough[#enough + 1] = rows end
     end
   end
-  if #enough == 0 and fewer then return register_loops.rows_for(context, vectors, extent, fewer) end
+  if #enough == 0 and fewer then return register_loops.rows_for(context, vectors, extent, fewer, nil, beside) end
   return enough, fitting
 end
 
@@ -241,17 +242,24 @@ function register_loops.turned(sch, block, lanes)
 end
 
 -- How many products the target adds to a sum of the block at once; 0: it has no such instruction. has: what it has, 1
--- for uint8 by int8, 2 for bfloat16, 4 for int8, 8 for uint8, 16 for float16: tiles alone, which are tried.
-local BYTES <const>, BFLOATS <const>, HALVES <const> = 1 | 4 | 8, 2, 16
+-- for uint8 by int8, 2 for bfloat16, 4 for int8, 8 for uint8, 16 for bytes by pairs of int16; of tiles, which are
+-- tried, 16 for float16.
+local BYTES <const>, BFLOATS <const>, HALVES <const>, PAIRS <const> = 1 | 4 | 8, 2, 16, 16
 local function adds_halves(sch, block)
   local writes, halves = sch:writes(block), 0
   for _, r in ipairs(sch:reads(block)) do halves = halves + (r.type == "float16" and 1 or 0) end
   return #writes == 1 and writes[1].type == "float32" and halves == 2
 end
-function register_loops.product_width(sch, block, has)
+function register_loops.product_width(sch, block, has, tiles)
   local width = has and has > 0 and sch:dot_width(block) or 0
-  if width == 0 and has and has & HALVES > 0 and adds_halves(sch, block) then return 2 end
+  if width == 0 and tiles and has and has & HALVES > 0 and adds_halves(sch, block) then return 2 end
   return (width == 4 and has & BYTES > 0 or width == 2 and has & BFLOATS > 0) and width or 0
+end
+
+-- Whether dot products of bytes are products of pairs of int16: two of a copy of int16 go to all lanes by one load,
+-- where four bytes would be widened for each row. Those of parts of a byte are not.
+function register_loops.by_pairs(sch, block, width, has)
+  return width == 4 and has & PAIRS > 0 and not sch:has_call(block, "bitwise_and")
 end
 
 -- ---- Copies of weights of few bits ----------------------------------------------------------------------------------

@@ -520,7 +520,7 @@ return msched.rule {
   name = "amx_tile",
   apply = function(sch, block, context)
     local width, results = common.can_tile(sch, block) and sch:has_init(block)
-      and nest.product_width(sch, block, context.target.tiles) or 0, {sch}
+      and nest.product_width(sch, block, context.target.tiles, true) or 0, {sch}
     if width == 0 then return {sch} end
     local s, b = nest.by_products(sch, block)
     add_padded(results, s, b, context, width, add_whole(results, s, b, context, width))

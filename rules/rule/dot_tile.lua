@@ -11,6 +11,8 @@
 -- Source: Intel, "Optimization Reference Manual", chapter "Intel AVX-512 - VNNI" of its guide to deep learning.
 local common, nest = msched.load "rules.common", msched.load "rules.register_loops"
 
+local PAIR = 2 -- products of a pair of int16
+local PAIR_REGISTERS = 2 -- beside accumulators and columns: of a row, and of a product before it is added
 
 -- ---- What there is to tile ---------------------------------------------------------------------------------------
 
@@ -90,7 +92,7 @@ local function tile(sch, block, a, width, columns, rows)
   sch:reorder(order)
   nest.note_tile(sch, block, a.rows)
   sch:vectorize(columns_inner)
-  return blocks or columns_outer, columns_outer
+  return blocks or columns_outer, columns_outer, chunk or outer
 end
 
 -- Whether the region that is read moves by so many elements with each loop: a constant that does not, as filters of the
@@ -102,9 +104,18 @@ local function moves_evenly(sch, block, index)
   return true
 end
 
+-- Whether a block of the function makes what is read.
+local function is_made(sch, block, index)
+  local buffer = sch:reads(block)[index + 1].buffer
+  for _, name in ipairs(sch:producers(block)) do
+    if sch:writes(sch:get_sblock(name))[1].buffer == buffer then return true end
+  end
+  return false
+end
+
 -- The block in tiles of so many vectors a row; nil: it has no such tiles. The second result: whether panels unpack
 -- constants element by element.
-local function tiled(sch, block, context, width, vectors, one)
+local function tiled(sch, block, context, width, vectors, one, pairs)
   local s = sch:copy()
   local b = s:handle(block)
   local a = analyze(s, b, width)
@@ -114,7 +125,7 @@ local function tiled(sch, block, context, width, vectors, one)
   choose_rows(s, a, one)
   for _, l in ipairs(a.rows) do a.count = a.count * s:extent(l) end
   -- rows that keep the units busy, or else the most that fit
-  local rows, fitting = nest.rows_for(context, vectors, a.count, nest.BUSY)
+  local rows, fitting = nest.rows_for(context, vectors, a.count, nest.BUSY, nil, pairs and PAIR_REGISTERS)
   if #rows == 0 then rows = {fitting[#fitting]} end
   if columns > s:extent(a.inner) or (#a.rows > 0 and #rows == 0) then return nil end
   local constant = common.constants(s)[s:reads(b)[a.each + 1].buffer] -- packed ahead
@@ -124,11 +135,16 @@ local function tiled(sch, block, context, width, vectors, one)
   if panel and constant then common.pack_ahead(s, panel) end
   if a.copied and not nest.with_last(s, b, a.shared, a.k) then return nil end
   local plain = false
-  local packed_under, written_under = tile(s, b, a, width, columns, rows)
+  local copy = pairs and not a.copied and not is_made(s, b, a.shared) and nest.copied(s, b, a.shared)
+  local packed_under, written_under, rows_under = tile(s, b, a, width, columns, rows)
+  if copy and rows_under then
+    if not s:can_compute_at(copy, rows_under) then return nil end
+    s:compute_at(copy, rows_under, {preserve_unit_loops = true})
+  end
   if panel and not constant then
     if not s:can_compute_at(panel, packed_under) then return nil end
     s:compute_at(panel, packed_under, {preserve_unit_loops = true})
-    plain = nest.unpack(s, panel, width, lanes) == false
+    plain = not pairs and nest.unpack(s, panel, width, lanes) == false
   end
   common.write_under(s, b, written_under)
   return s, plain
@@ -145,8 +161,10 @@ return msched.rule {
     local other, other_block = nest.turned(s, b, context.target.vector_bits // 32)
     if other then s, b = other, other_block end
     local others = {} -- where no tile of others comes of it
+    local pairs = nest.by_pairs(s, b, width, context.target.dots)
+    if pairs then width = PAIR end
     for _, vectors in ipairs {1, 2, 3, 4} do
-      local made, plain = tiled(s, b, context, width, vectors, common.only_consumer(s, b) ~= nil)
+      local made, plain = tiled(s, b, context, width, vectors, common.only_consumer(s, b) ~= nil, pairs)
       table.insert(plain and others or results, made)
     end
     return #results > 1 and results or table.move(others, 1, #others, 2, results)

@@ -177,9 +177,17 @@ function tests.dot_tile()
     local packing = made[i]:func():packing()
     assert(packing and table.concat(packing.kernel:params()[2].shape, "x") == "4x4x8x32x2", tostring(made[i]))
   end
-  local function made_for_pairs(func) return #sketches(func, CPU, {rules = {"dot_tile"}}) end
-  assert(made_for_pairs(bytes(plain, rows_by_columns)) == 3 and made_for_pairs(signed(plain, rows_by_columns)) == 3
-         and made_for_pairs(bfloats(plain, rows_by_columns)) == 1, "pairs of bytes without VNNI, by pmaddwd")
+  for _, make in ipairs {bytes, signed} do -- without VNNI, pairs of int16 (pmaddwd), of copies of both operands
+    local func = make(plain, rows_by_columns)
+    made = sketches(func, CPU, {rules = {"dot_tile"}})
+    assert(#made == 3)
+    for i = 2, #made do
+      local text = tostring(made[i]:func())
+      assert(text:find("A_global = ", 1, true) and text:find("B_global[v0 // 2, v1, v0 % 2]", 1, true), text)
+      check(func, made[i])
+    end
+  end
+  assert(#sketches(bfloats(plain, rows_by_columns), CPU, {rules = {"dot_tile"}}) == 1)
   for _, other in ipairs {of("int16", "int16", "int32")(plain, rows_by_columns),
                           of("int8", "int8", "int64")(plain, rows_by_columns), product(8, 32, 16),
                           bytes({{12, 14}, {14, 40}, {12, 40}, {14}}, rows_by_columns)} do
