@@ -90,6 +90,25 @@ function register_loops.copied(sch, block, index)
   return sch:cache_read(block, index, "global", #sch:readers(block, index) > 1 and {block} or nil)
 end
 
+-- The same where no block of the function makes what is read, nor packs it ahead; nil: one does. Lowering has the copy
+-- hold what is computed with (tir/lower/memory/widen.c), so that each element is widened once.
+function register_loops.copied_once(sch, block, index)
+  local buffer = sch:reads(block)[index + 1].buffer
+  if common.constants(sch)[buffer] then return nil end
+  for _, name in ipairs(sch:producers(block)) do
+    if sch:writes(sch:get_sblock(name))[1].buffer == buffer then return nil end
+  end
+  return register_loops.copied(sch, block, index)
+end
+
+-- Moves a copy under a loop, where there is one; false: it cannot be there.
+function register_loops.put_under(sch, copy, loop)
+  if not loop then return true end
+  if not sch:can_compute_at(copy, loop) then return false end
+  sch:compute_at(copy, loop, {preserve_unit_loops = true})
+  return true
+end
+
 -- Copies a read of that many dimensions into a buffer with its dimensions as `order` puts their names; gives the copy.
 -- padded: the copy has elements that the read has not, which nothing reads. readers: the blocks that read the copy, the
 -- block unless said.

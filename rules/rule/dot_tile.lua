@@ -104,15 +104,6 @@ local function moves_evenly(sch, block, index)
   return true
 end
 
--- Whether a block of the function makes what is read.
-local function is_made(sch, block, index)
-  local buffer = sch:reads(block)[index + 1].buffer
-  for _, name in ipairs(sch:producers(block)) do
-    if sch:writes(sch:get_sblock(name))[1].buffer == buffer then return true end
-  end
-  return false
-end
-
 -- The block in tiles of so many vectors a row; nil: it has no such tiles. The second result: whether panels unpack
 -- constants element by element.
 local function tiled(sch, block, context, width, vectors, one, pairs)
@@ -135,12 +126,9 @@ local function tiled(sch, block, context, width, vectors, one, pairs)
   if panel and constant then common.pack_ahead(s, panel) end
   if a.copied and not nest.with_last(s, b, a.shared, a.k) then return nil end
   local plain = false
-  local copy = pairs and not a.copied and not is_made(s, b, a.shared) and nest.copied(s, b, a.shared)
+  local copy = pairs and not a.copied and nest.copied_once(s, b, a.shared)
   local packed_under, written_under, rows_under = tile(s, b, a, width, columns, rows)
-  if copy and rows_under then
-    if not s:can_compute_at(copy, rows_under) then return nil end
-    s:compute_at(copy, rows_under, {preserve_unit_loops = true})
-  end
+  if copy and not nest.put_under(s, copy, rows_under) then return nil end
   if panel and not constant then
     if not s:can_compute_at(panel, packed_under) then return nil end
     s:compute_at(panel, packed_under, {preserve_unit_loops = true})

@@ -10,7 +10,8 @@
 -- which then follow one another within a block of the reduction. Where the reduction is in one piece, results begin
 -- tile by tile, in registers, or all that it reduces together before: that is drawn too, and rewrite_reduction_block
 -- does it. Where results are contiguous along fewer elements than a vector has, as those of three channels are, vectors
--- lie along another iteration, and results are copied to where they belong.
+-- lie along another iteration, and results are copied to where they belong. Of floats shorter than their sums the other
+-- operand is copied, too, for all columns, and copies hold float32 (tir/lower/memory/widen.c).
 -- Source: Goto & van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 2008.
 local common, nest = msched.load "rules.common", msched.load "rules.register_loops"
 local window_tile = msched.load "rules.window_tile"
@@ -72,6 +73,13 @@ local function transposed(sch, block, crossing)
     order[#order + 1] = names[crossing.dimension]
     return order
   end)
+end
+
+-- The operand that all columns share, where its elements are shorter floats than the sums. nil: they are not.
+local function short_operand(sch, block, inner)
+  local shared = nest.operands(sch, block, inner)
+  local type = shared and sch:reads(block)[shared + 1].type
+  return (type == "float16" or type == "bfloat16") and sch:writes(block)[1].type == "float32" and shared or nil
 end
 
 -- The reads that vectors lie along; few: those that are copied for it, too.
@@ -202,8 +210,8 @@ local function tile(sch, block, a, columns, rows, both)
   add(rows_inner) add(columns_inner)
   sch:reorder(order)
   nest.note_tile(sch, block, a.rows)
-  if both then return columns_outer, chunk, blocks end
-  return blocks, columns_outer, blocks
+  if both then return columns_outer, chunk, blocks, chunk or outer end
+  return blocks, columns_outer, blocks, chunk or outer
 end
 
 -- False: one of them cannot be packed there.
@@ -237,8 +245,11 @@ local function tiled(sch, block, context, parameters, vectors, pack, skip, both,
   if pack then for _, index in ipairs(reads) do caches[#caches + 1] = nest.copied(s, b, index) end end
   for _, crossing in ipairs(across) do caches[#caches + 1] = transposed(s, b, crossing) end
   local others = both and {nest.copied(s, b, shared)} or {}
-  local packed_under, written_under, blocks = tile(s, b, a, columns, rows, both)
+  local short = not both and (pack or #reads == 0) and short_operand(s, b, a.inner)
+  local widened = short and nest.copied_once(s, b, short)
+  local packed_under, written_under, blocks, rows_under = tile(s, b, a, columns, rows, both)
   if not pack_panels(s, caches, packed_under) or not pack_panels(s, others, blocks) then return nil end
+  if widened and not nest.put_under(s, widened, rows_under) then return nil end
   common.write_under(s, b, written_under)
   return s
 end

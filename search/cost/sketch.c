@@ -424,8 +424,9 @@ static bool read_widened(struct walk *w, tir_expr cast) {
   if (tir_at(ir, load)->kind != TIR_LOAD) return false;
   tir_buffer buffer = tir_at(ir, load)->ref;
   tir_walk_expr(ir, from, read_load, w);
+  bool in_copy = tir_type_is_float(tir_type_of(ir, load)); /* where it is stored (tir/lower/memory/widen.c) */
   for (uint32_t i = 0; i < nest->access_count; i++)
-    if (nest->accesses[i].buffer == buffer) nest->accesses[i].widened = true;
+    if (nest->accesses[i].buffer == buffer) nest->accesses[i].widened = !(in_copy && nest->accesses[i].passed);
   return true;
 }
 
@@ -633,7 +634,8 @@ static const char *intrinsic_of(const struct tir *ir, tir_block block) {
   return NULL;
 }
 
-/* Products of short types, as dot products of neighbours where the machine has these: nothing is widened then. */
+/* Products of short types, as dot products of neighbours where the machine has these: nothing is widened then, but by
+ * pairs of int16 what each lane has of its own. */
 static void read_dots(const struct reading *r, struct model_nest *nest, tir_block block, tir_stmt store,
                       const tir_stmt *loops) {
   const struct tir *ir = r->made->ir;
@@ -654,7 +656,10 @@ static void read_dots(const struct reading *r, struct model_nest *nest, tir_bloc
   }
   bool multiplies = nest->dots || nest->tensorized;
   if (multiplies) nest->simple = 1;
-  for (uint32_t a = 0; a < nest->access_count && multiplies; a++) nest->accesses[a].widened = false;
+  for (uint32_t a = 0; a < nest->access_count && multiplies; a++) {
+    bool each = by_pairs && nest->dots && model_is_moved(nest, &nest->accesses[a], last - 1);
+    nest->accesses[a].widened = nest->accesses[a].widened && each;
+  }
   if (nest->dots && !nest->tensorized && width == 2) nest->simple = r->estimator->machine.bfloats;
 }
 

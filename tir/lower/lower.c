@@ -72,7 +72,7 @@ static const struct {
     {"lane_dots", CPU, "sums of products of short neighbours, on vectors, become dot products of the machine's",
      lower_lane_dots},
     {"slides", CPU, "sums over windows of bytes, on vectors, become dot products of words that slide", lower_slides},
-    {"widen", CPU, "copies of bytes whose pairs all lanes multiply hold them as int16", lower_widen},
+    {"widen", CPU, "copies of short types that are read again hold them as they are computed with", lower_widen},
     {"copies", GPU, "copies are asynchronous where the machine has such", lower_copies},
     {"instruction", CPU, "instructions stand only where memory lies as they need it", lower_instruction},
     {"tiles", CPU, "tiles that a loop of products adds to are held in registers", lower_tiles},
