@@ -23,6 +23,7 @@ enum tir_instruction {
   TIR_INTERLEAVE_3X32,
   TIR_INTERLEAVE_4X32,
   TIR_TDPFP16PS,
+  TIR_INTERLEAVE_2X8, /* sixteen columns of two rows of bytes */
   TIR_INSTRUCTIONS
 };
 enum tir_instruction tir_instruction_of(const struct tir *ir, tir_stmt s); /* TIR_INSTRUCTIONS: it names none */

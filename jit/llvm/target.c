@@ -375,6 +375,7 @@ unsigned jit_instructions(const struct jit_target *t) {
   unsigned words = 1u << TIR_INTERLEAVE_2X32 | 1u << TIR_INTERLEAVE_3X32 | 1u << TIR_INTERLEAVE_4X32;
   return transpositions(t) | (t->vector_bits >= 256 ? words : 0) |
          (bytes ? 1u << TIR_INTERLEAVE_4X8 | wide << TIR_INTERLEAVE_4X8_BY_64 : 0) |
+         (jit_dots_by_pairs(t) ? 1u << TIR_INTERLEAVE_2X8 : 0) |
          (bfloats ? 1u << TIR_INTERLEAVE_2X16 | wide << TIR_INTERLEAVE_2X16_BY_32 : 0) |
          (t->avx512_vnni && t->vector_bits >= 512 ? 1u << TIR_VPDPBUSD : 0) |
          (t->tile_bytes ? 1u << TIR_TDPBSSD | 1u << TIR_TDPBSUD | 1u << TIR_TDPBUSD | 1u << TIR_TDPBUUD : 0) |

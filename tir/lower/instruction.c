@@ -47,6 +47,7 @@ static const struct {
     [TIR_INTERLEAVE_4X8] = {"interleave_4x8",
                             6,
                             {BASE, 4, 1, BASE, ANY, 1}}, /* B[16, 4], A[4, 16]: B[j, p] = A[p, j] */
+    [TIR_INTERLEAVE_2X8] = {"interleave_2x8", 6, {BASE, 2, 1, BASE, ANY, 1}},
     [TIR_INTERLEAVE_2X16] = {"interleave_2x16", 6, {BASE, 2, 1, BASE, ANY, 1}},
     [TIR_INTERLEAVE_4X8_BY_64] = {"interleave_4x8_by_64", 6, {BASE, 4, 1, BASE, ANY, 1}},
     [TIR_INTERLEAVE_2X16_BY_32] = {"interleave_2x16_by_32", 6, {BASE, 2, 1, BASE, ANY, 1}},

@@ -150,6 +150,7 @@ static void emit_interleave_2x32(struct emit *e, const tir_expr *args) { emit_in
 static void emit_interleave_3x32(struct emit *e, const tir_expr *args) { emit_interleaving_of_vectors(e, args, 3); }
 static void emit_interleave_4x32(struct emit *e, const tir_expr *args) { emit_interleaving_of_vectors(e, args, 4); }
 static void emit_interleave_4x8(struct emit *e, const tir_expr *args) { emit_interleaving(e, args, 4, 8); }
+static void emit_interleave_2x8(struct emit *e, const tir_expr *args) { emit_interleaving(e, args, 2, 8); }
 static void emit_interleave_2x16(struct emit *e, const tir_expr *args) { emit_interleaving(e, args, 2, 16); }
 static void emit_interleave_4x8_by_64(struct emit *e, const tir_expr *args) { emit_wide_interleaving(e, args, 4, 8); }
 static void emit_interleave_2x16_by_32(struct emit *e, const tir_expr *args) { emit_wide_interleaving(e, args, 2, 16); }
@@ -160,6 +161,7 @@ bool emit_instruction(struct emit *e, tir_stmt attr) {
   static void (*const emitters[])(struct emit * e,
                                   const tir_expr *args) = {[TIR_VPDPBUSD] = emit_vpdpbusd,
                                                            [TIR_INTERLEAVE_4X8] = emit_interleave_4x8,
+                                                           [TIR_INTERLEAVE_2X8] = emit_interleave_2x8,
                                                            [TIR_INTERLEAVE_2X16] = emit_interleave_2x16,
                                                            [TIR_INTERLEAVE_4X8_BY_64] = emit_interleave_4x8_by_64,
                                                            [TIR_INTERLEAVE_2X16_BY_32] = emit_interleave_2x16_by_32,

@@ -206,6 +206,7 @@ static int64_t columns_of(enum tir_instruction by) {
  * TIR_INSTRUCTIONS: there is none. */
 static enum tir_instruction interleaving_for(const struct lowering *low, int bits, int64_t rows, int64_t columns) {
   if (bits == 32 && rows >= 2 && rows <= 4) return (enum tir_instruction)(TIR_INTERLEAVE_2X32 + rows - 2);
+  if (bits == 8 && rows == 2) return TIR_INTERLEAVE_2X8;
   if ((bits != 8 && bits != 16) || rows != 32 / bits) return TIR_INSTRUCTIONS;
   enum tir_instruction wide = bits == 8 ? TIR_INTERLEAVE_4X8_BY_64 : TIR_INTERLEAVE_2X16_BY_32;
   bool offered = low->options && low->options->instructions >> wide & 1;
@@ -253,7 +254,10 @@ static void sink_remainder(const struct lowering *low, tir_stmt store) {
   if (rank < 2 || load->kind != TIR_LOAD || load->ref == s.store.buffer) return;
   int bits = tir_type_bits(load->type);
   const struct tir_expr_node *last = tir_at(ir, ir->operands.at[s.store.indices + rank - 1]);
-  if ((bits != 8 && bits != 16) || last->kind != TIR_FLOORMOD || !tir_is_const(ir, last->b, 32 / bits)) return;
+  if ((bits != 8 && bits != 16) || last->kind != TIR_FLOORMOD) return;
+  bool pairs = bits == 8 && low->options && low->options->instructions >> TIR_INTERLEAVE_2X8 & 1;
+  int64_t size = pairs && tir_is_const(ir, last->b, 2) ? 2 : 32 / bits;
+  if (!tir_is_const(ir, last->b, size)) return;
   tir_expr remainder = last->a;
   tir_stmt child = store, loop = s.parent;
   while (loop && is_plain(ir, loop) && tir_only_child(ir, loop) == child &&
@@ -261,8 +265,8 @@ static void sink_remainder(const struct lowering *low, tir_stmt store) {
     child = loop, loop = tir_stmt_at(ir, loop)->parent;
   if (!loop || child == store || !is_plain(ir, loop) || tir_only_child(ir, loop) != child) return;
   int64_t first = tir_at(ir, tir_as(ir, loop, TIR_LOOP)->loop.min)->imm;
-  if (tir_var_expr(ir, var_of(ir, loop)) != remainder || first || tir_loop_extent(ir, loop) % (32 / bits)) return;
-  lower_split_loop(ir, loop, 32 / bits, TIR_SERIAL);
+  if (tir_var_expr(ir, var_of(ir, loop)) != remainder || first || tir_loop_extent(ir, loop) % size) return;
+  lower_split_loop(ir, loop, size, TIR_SERIAL);
   tir_stmt part = tir_only_child(ir, loop);
   tir_move_children(ir, part, TIR_BODY, loop, TIR_BODY);
   tir_detach(ir, part);
