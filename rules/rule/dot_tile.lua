@@ -106,7 +106,7 @@ end
 
 -- The block in tiles of so many vectors a row; nil: it has no such tiles. The second result: whether panels unpack
 -- constants element by element.
-local function tiled(sch, block, context, width, vectors, one, pairs)
+local function tiled(sch, block, context, width, vectors, one, by_pairs)
   local s = sch:copy()
   local b = s:handle(block)
   local a = analyze(s, b, width)
@@ -116,7 +116,7 @@ local function tiled(sch, block, context, width, vectors, one, pairs)
   choose_rows(s, a, one)
   for _, l in ipairs(a.rows) do a.count = a.count * s:extent(l) end
   -- rows that keep the units busy, or else the most that fit
-  local rows, fitting = nest.rows_for(context, vectors, a.count, nest.BUSY, nil, pairs and PAIR_REGISTERS)
+  local rows, fitting = nest.rows_for(context, vectors, a.count, nest.BUSY, nil, by_pairs and PAIR_REGISTERS)
   if #rows == 0 then rows = {fitting[#fitting]} end
   if columns > s:extent(a.inner) or (#a.rows > 0 and #rows == 0) then return nil end
   local constant = common.constants(s)[s:reads(b)[a.each + 1].buffer] -- packed ahead
@@ -126,13 +126,13 @@ local function tiled(sch, block, context, width, vectors, one, pairs)
   if panel and constant then common.pack_ahead(s, panel) end
   if a.copied and not nest.with_last(s, b, a.shared, a.k) then return nil end
   local plain = false
-  local copy = pairs and not a.copied and nest.copied_once(s, b, a.shared)
+  local copy = by_pairs and not a.copied and nest.copied_once(s, b, a.shared)
   local packed_under, written_under, rows_under = tile(s, b, a, width, columns, rows)
   if copy and not nest.put_under(s, copy, rows_under) then return nil end
   if panel and not constant then
     if not s:can_compute_at(panel, packed_under) then return nil end
     s:compute_at(panel, packed_under, {preserve_unit_loops = true})
-    plain = not pairs and nest.unpack(s, panel, width, lanes) == false
+    plain = not by_pairs and nest.unpack(s, panel, width, lanes) == false
   end
   common.write_under(s, b, written_under)
   return s, plain
@@ -149,10 +149,10 @@ return msched.rule {
     local other, other_block = nest.turned(s, b, context.target.vector_bits // 32)
     if other then s, b = other, other_block end
     local others = {} -- where no tile of others comes of it
-    local pairs = nest.by_pairs(s, b, width, context.target.dots)
-    if pairs then width = PAIR end
+    local by_pairs = nest.by_pairs(s, b, width, context.target.dots)
+    if by_pairs then width = PAIR end
     for _, vectors in ipairs {1, 2, 3, 4} do
-      local made, plain = tiled(s, b, context, width, vectors, common.only_consumer(s, b) ~= nil, pairs)
+      local made, plain = tiled(s, b, context, width, vectors, common.only_consumer(s, b) ~= nil, by_pairs)
       table.insert(plain and others or results, made)
     end
     return #results > 1 and results or table.move(others, 1, #others, 2, results)
