@@ -6,19 +6,21 @@ local WARPS = "msched.fetching_warps" -- along x, where several run an intrinsic
 -- How many threads run the block's loops, along x and along y: those around it, or around what writes for it; nil: none
 -- are bound. Where warps run an intrinsic together, their threads are along x.
 local function threads_for(sch, block, warp)
-  local around = sch:threads_around(block)
-  local x, y = around["threadIdx.x"], around["threadIdx.y"]
+  local function threads(b) return sch:thread_extent(b, "threadIdx.x"), sch:thread_extent(b, "threadIdx.y") end
+  local x, y = threads(block)
   if not x and not y then
     for _, producer in ipairs {sch:get_producers(block)} do
-      around = sch:threads_around(producer)
-      x, y = around["threadIdx.x"], around["threadIdx.y"]
+      x, y = threads(producer)
       if x or y then break end
     end
   end
   return x or y and warp, y
 end
 
-local function share_out(sch, name, warp)
+-- Asks for what it needs of threads and extents and no more: few answers are new, though both differ from candidate to
+-- candidate.
+
+local share_out = msched.memoized(function(sch, name, warp)
   local block = sch:get_sblock(name)
   local lanes = sch:annotation(block, NOTE)
   sch:unannotate(block, NOTE)
@@ -29,18 +31,19 @@ local function share_out(sch, name, warp)
   end
   local loops = {sch:get_loops(block)}
   local fused, x, y = loops[#loops], threads_for(sch, block, warp)
-  local extent = fused and sch:extent(fused)
-  if not extent or not x then return end
+  local divides -- nil: the extent is no constant
+  if fused then divides = sch:is_multiple(fused, math.max(lanes, 1)) end
+  if divides == nil or not x then return end
   local factors, axes = {msched.rest}, {}
   local function add(factor, axis) factors[#factors + 1], axes[#factors + 1] = factor, axis end
   if y then add(y, "threadIdx.y") end
   add(x, "threadIdx.x")
-  if lanes > 1 and extent % lanes == 0 then add(lanes, "vector") end
+  if lanes > 1 and divides then add(lanes, "vector") end
   local parts = {sch:split(fused, factors)}
   for i = #parts, 2, -1 do
     if axes[i] == "vector" then sch:vectorize(parts[i]) else sch:bind(parts[i], axes[i]) end
   end
-end
+end)
 
 return msched.postproc {
   name = "rewrite_cooperative_fetch",

@@ -144,6 +144,17 @@ bool vm_ask_reducing_loop(struct vm_ask *q) {
   return true;
 }
 
+bool vm_ask_thread_extent(struct vm_ask *q) {
+  tir_loop loops[MOST_LOOPS];
+  enum tir_axis axis = tir_axis_named(q->args[1].text);
+  for (uint32_t i = loops_around(q, loops); i-- > 0 && axis < TIR_AXIS_COUNT;) {
+    if (tir_loop_axis(q->ir, loops[i]) != axis || tir_loop_extent(q->ir, loops[i]) < 0) continue;
+    q->answer = vm_int(tir_loop_extent(q->ir, loops[i]));
+    break;
+  }
+  return true;
+}
+
 bool vm_ask_threads_around(struct vm_ask *q) {
   enum { MOST_AXES = 8 };
   tir_loop loops[MOST_LOOPS];

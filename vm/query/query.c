@@ -436,6 +436,13 @@ bool vm_ask_extent(struct vm_ask *q) {
   return true;
 }
 
+bool vm_ask_is_multiple(struct vm_ask *q) {
+  int64_t extent = tir_loop_extent(q->ir, q->args[0].statement), of = q->args[1].integer;
+  if (of <= 0) return ms_fail(q->err, MS_INVALID_ARGUMENT, "of must be positive, not %lld", (long long)of);
+  q->answer = extent < 0 ? vm_none() : vm_bool(extent % of == 0);
+  return true;
+}
+
 bool vm_ask_loop_kind(struct vm_ask *q) {
   static const char *const names[] = {[TIR_SERIAL] = "serial",
                                       [TIR_PARALLEL] = "parallel",

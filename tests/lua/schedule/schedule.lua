@@ -173,9 +173,21 @@ assert(found.parallel == 1 and found.vector == 0 and found.whole == false)
 found = inner:data_parallel_loops(inner:get_sblock "C", 0, 64, 0) -- the innermost reduces
 assert(found.parallel == 0 and found.vector == 0 and rows and columns)
 
+-- Threads around a block, of the innermost loop bound to each axis.
+local bound = ms.schedule(gemm, {seed = 1})
+local rows_of = {bound:split((bound:get_loops(bound:get_sblock "C")), {ms.rest, 4})}
+bound:bind(rows_of[1], "blockIdx.x")
+assert(bound:thread_extent(bound:get_sblock "C", "threadIdx.x") == nil)
+bound:bind(rows_of[2], "threadIdx.x")
+assert(bound:thread_extent(bound:get_sblock "C", "threadIdx.x") == 4)
+assert(bound:thread_extent(bound:get_sblock "C", "blockIdx.x") == 10)
+assert(bound:thread_extent(bound:get_sblock "C", "no such axis") == nil)
+
 -- Every argument has a parameter; a nil among loops does not end them unseen.
 local plain = ms.schedule(gemm, {seed = 1})
 local p, q = plain:get_loops(plain:get_sblock "C")
+assert(plain:is_multiple(p, 8) and plain:is_multiple(p, 16) == false)
+refuses("of must be positive, not 0", function() plain:is_multiple(p, 0) end)
 refuses("argument 2 is nil", function() plain:reorder(q, nil, p) end)
 refuses("argument 3 is one too many", function() plain:fuse(p, nil, q) end)
 refuses("argument 2 is one too many", function() plain:unroll(p, 4) end)
