@@ -100,8 +100,7 @@ struct vm_plan *vm_prepare(struct tir *workload, const struct vm_trace *trace) {
 
 struct vm_plan *vm_prepare_with(struct tir *workload, const struct vm_trace *trace,
                                 const struct vm_intrinsics *intrinsics) {
-  uint32_t one = 0;
-  struct vm_plan *plan = tir_enlarge(NULL, &one, 1, sizeof *plan);
+  struct vm_plan *plan = vm_new(sizeof *plan);
   *plan = (struct vm_plan){.workload = workload, .intrinsics = intrinsics, .steps = vm_steps_retain(trace->steps)};
   tir_find_pipelines(workload, 1);
   vm_plan_set(plan, 0, plan->steps->count);

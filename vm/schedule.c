@@ -9,13 +9,10 @@
 /* ---- Life -------------------------------------------------------------------------------------------------------- */
 
 struct vm_schedule *vm_schedule_new(const struct tir *workload, uint64_t seed) {
-  uint32_t one = 0;
-  struct vm_schedule *sch = tir_enlarge(NULL, &one, 1, sizeof *sch);
+  struct vm_schedule *sch = vm_new(sizeof *sch);
   *sch = (struct vm_schedule){.ir = tir_new(), .draws = {.mode = VM_STRICT, .seed = seed}};
   vm_trace_init(&sch->trace);
-  one = 0;
-  sch->step = tir_enlarge(NULL, &one, 1, sizeof *sch->step);
-  *sch->step = (struct vm_plan){0};
+  sch->step = vm_new(sizeof *sch->step);
   if (!workload) return sch;
   tir_copy(sch->ir, workload);
   tir_find_pipelines(sch->ir, 1);

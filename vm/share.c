@@ -15,9 +15,7 @@ struct vm_shared {
 };
 
 struct vm_shared *vm_shared_new(void) {
-  struct vm_shared *shared = calloc(1, sizeof *shared);
-  if (!shared) abort();
-  return shared;
+  return vm_new(sizeof(struct vm_shared));
 }
 
 static void empty(struct vm_shared *shared) {

@@ -8,6 +8,9 @@ enum { VM_MOST_DEPTH = 32 };                                                    
 enum { VM_MOST_VARIABLES = 1 << 20, VM_MOST_OUTPUTS = 4096, VM_MOST_DRAWS = 1 << 30 }; /* draw ids are below that */
 #define VM_WRONG_COUNT UINT32_MAX /* vm_decide's count for a decision that fits no draw */
 
+/* Cleared memory for one struct, the caller's to free(); aborts where there is none. */
+void *vm_new(size_t size);
+
 void vm_trace_init(struct vm_trace *trace);
 void vm_trace_clear(struct vm_trace *trace); /* frees what it holds */
 /* Makes `to` a trace of these steps, with every draw open. */

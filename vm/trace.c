@@ -8,6 +8,12 @@
 
 /* ---- Steps ------------------------------------------------------------------------------------------------------- */
 
+void *vm_new(size_t size) {
+  void *at = calloc(1, size);
+  if (!at) abort();
+  return at;
+}
+
 struct vm_steps *vm_steps_retain(struct vm_steps *steps) {
   assert(steps->references > 0);
   __atomic_add_fetch(&steps->references, 1, __ATOMIC_RELAXED);
@@ -24,32 +30,33 @@ void vm_steps_release(struct vm_steps *steps) {
 }
 
 static struct vm_steps *steps_new(void) {
-  uint32_t one = 0;
-  struct vm_steps *steps = tir_enlarge(NULL, &one, 1, sizeof *steps);
-  *steps = (struct vm_steps){.references = 1};
+  struct vm_steps *steps = vm_new(sizeof *steps);
+  steps->references = 1;
   return steps;
 }
 
 /* With room for half as many more: what is copied is about to be added to. */
-static void *copy_array(const void *from, uint32_t count, size_t size, uint32_t *capacity) {
-  *capacity = 0;
-  if (!from) return NULL;
+static void *copy_array(void *to, uint32_t *capacity, const void *from, uint32_t count, size_t size) {
+  if (!from) return to;
   uint64_t room = (uint64_t)count + count / 2 + 1;
-  void *to = tir_enlarge(NULL, capacity, room < UINT32_MAX ? room : UINT32_MAX, size);
+  if (room > *capacity) to = tir_enlarge(to, capacity, room < UINT32_MAX ? room : UINT32_MAX, size);
   memcpy(to, from, count * size);
   return to;
 }
 
-static struct vm_steps *steps_copy(const struct vm_steps *from) {
-  struct vm_steps *to = steps_new();
-  uint32_t references = to->references;
+/* Makes `to`, which nobody else holds, equal to `from`, reusing its memory. */
+static void steps_copy(struct vm_steps *to, const struct vm_steps *from) {
+  struct vm_steps had = *to;
+  assert(had.references == 1);
   *to = *from;
-  to->references = references;
-  to->instructions = copy_array(from->instructions, from->count, sizeof *to->instructions, &to->instruction_capacity);
-  to->values = copy_array(from->values, from->value_count, sizeof *to->values, &to->value_capacity);
-  to->text = copy_array(from->text, from->text_size, 1, &to->text_capacity);
-  to->types = copy_array(from->types, from->variables, 1, &to->variable_capacity);
-  return to;
+  to->references = 1;
+  to->instruction_capacity = had.instruction_capacity, to->value_capacity = had.value_capacity;
+  to->text_capacity = had.text_capacity, to->variable_capacity = had.variable_capacity;
+  to->instructions = copy_array(had.instructions, &to->instruction_capacity, from->instructions, from->count,
+                                sizeof *to->instructions);
+  to->values = copy_array(had.values, &to->value_capacity, from->values, from->value_count, sizeof *to->values);
+  to->text = copy_array(had.text, &to->text_capacity, from->text, from->text_size, 1);
+  to->types = copy_array(had.types, &to->variable_capacity, from->types, from->variables, 1);
 }
 
 /* ---- Life of a trace --------------------------------------------------------------------------------------------- */
@@ -58,6 +65,7 @@ void vm_trace_init(struct vm_trace *trace) { *trace = (struct vm_trace){.steps =
 
 void vm_trace_clear(struct vm_trace *trace) {
   vm_steps_release(trace->steps);
+  vm_steps_release(trace->spare);
   free(trace->decisions);
   free(trace->decided);
   *trace = (struct vm_trace){0};
@@ -73,11 +81,18 @@ void vm_trace_fit_decisions(struct vm_trace *trace, uint32_t count) {
   trace->capacity = capacity;
 }
 
+static bool is_only_holder(const struct vm_trace *trace) {
+  return __atomic_load_n(&trace->steps->references, __ATOMIC_ACQUIRE) == 1;
+}
+
 void vm_trace_adopt(struct vm_trace *to, struct vm_steps *steps) {
   assert(steps);
   if (to->steps != steps) {
     vm_steps_retain(steps);
-    vm_steps_release(to->steps);
+    if (to->steps && !to->spare && is_only_holder(to))
+      to->spare = to->steps;
+    else
+      vm_steps_release(to->steps);
     to->steps = steps;
   }
   vm_trace_fit_decisions(to, steps->decisions);
@@ -85,16 +100,13 @@ void vm_trace_adopt(struct vm_trace *to, struct vm_steps *steps) {
 }
 
 struct vm_trace *vm_trace_new(void) {
-  uint32_t one = 0;
-  struct vm_trace *trace = tir_enlarge(NULL, &one, 1, sizeof *trace);
+  struct vm_trace *trace = vm_new(sizeof *trace);
   vm_trace_init(trace);
   return trace;
 }
 
 struct vm_trace *vm_trace_copy(const struct vm_trace *trace) {
-  uint32_t one = 0;
-  struct vm_trace *copy = tir_enlarge(NULL, &one, 1, sizeof *copy);
-  *copy = (struct vm_trace){0};
+  struct vm_trace *copy = vm_new(sizeof *copy);
   vm_trace_adopt(copy, trace->steps);
   if (trace->steps->decisions) {
     memcpy(copy->decisions, trace->decisions, trace->steps->decisions * sizeof *copy->decisions);
@@ -110,10 +122,12 @@ void vm_trace_free(struct vm_trace *trace) {
 }
 
 void vm_trace_own(struct vm_trace *trace) {
-  if (__atomic_load_n(&trace->steps->references, __ATOMIC_ACQUIRE) == 1) return;
-  struct vm_steps *copy = steps_copy(trace->steps);
+  if (is_only_holder(trace)) return;
+  struct vm_steps *copy = trace->spare ? trace->spare : steps_new();
+  steps_copy(copy, trace->steps);
   vm_steps_release(trace->steps);
   trace->steps = copy;
+  trace->spare = NULL;
 }
 
 struct vm_trace_mark vm_trace_mark(const struct vm_trace *trace) {

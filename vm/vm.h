@@ -157,6 +157,7 @@ enum vm_decided {
 };
 struct vm_trace {
   struct vm_steps *steps; /* shared */
+  struct vm_steps *spare; /* it alone held them: memory for the next that it has to itself; or NULL */
   int64_t *decisions;     /* an instruction's: at [instruction.decision], one number an output */
   uint8_t *decided;       /* enum vm_decided, at [instruction.decision] */
   uint32_t capacity;

@@ -129,9 +129,8 @@ static uint32_t statements_of(const struct tir *ir, tir_stmt child) {
   return tir_statement_requests(ir, child) & TIR_STATEMENT_BY_REGISTERS ? 2 : 1;
 }
 
-/* False: the loop is no pipeline, or none that can be. */
+/* False: the pipeline is none that can be. */
 static bool plan_loop(const struct tir *ir, tir_stmt loop, struct tir_pipeline_plan *plan) {
-  if (!tir_is_pipeline(ir, loop) || tir_loop_extent(ir, loop) == 1) return false;
   *plan = (struct tir_pipeline_plan){.frees = true};
   for (tir_stmt c = tir_stmt_at(ir, loop)->first[TIR_BODY]; c; c = tir_stmt_at(ir, c)->next) {
     uint32_t count = statements_of(ir, c);
@@ -189,10 +188,12 @@ static uint32_t ring_of(const struct tir *ir, const struct planned *p, struct ti
 static struct plans plan_loops(const struct tir *ir, tir_stmt top, struct tir_span allocs) {
   struct plans plans = {0};
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
+    if (!tir_is_pipeline(ir, s) || tir_loop_extent(ir, s) == 1) continue;
     struct planned p = {.loop = s};
     if (!plan_loop(ir, s, &p.plan)) continue;
     p.plan.ring = ring_of(ir, &p, allocs);
-    plans.at = tir_enlarge(plans.at, &plans.capacity, (uint64_t)plans.count + 1, sizeof *plans.at);
+    plans.capacity = plans.count + 1; /* they are few, and large */
+    plans.at = tir_enlarge(plans.at, &plans.capacity, plans.capacity, sizeof *plans.at);
     plans.at[plans.count++] = p;
   }
   return plans;
