@@ -26,7 +26,7 @@ struct search_pool {
     pthread_t thread;
     void *state;
     struct vm_schedule **schedules;                 /* by function */
-    struct vm_shared *shared;                       /* steps of candidates */
+    struct vm_shared *shared;                       /* what candidates add to their sketches */
     uint64_t jobs, accepted;                        /* of all rounds */
     double seconds[STAGES];                         /* of the processor, of all rounds */
     uint64_t ticks[STAGES];                         /* of this round */
@@ -69,8 +69,7 @@ static void finish(struct worker *w, uint32_t function, struct search_candidate 
   struct vm_schedule *schedule = w->schedules[function];
   out->module_hash = tir_structural_hash(schedule->ir, TIR_NONE);
   start = charge(w, HASH, start);
-  vm_share_steps(w->shared, &schedule->trace);
-  out->trace = vm_trace_copy(&schedule->trace);
+  out->trace = vm_pack(w->shared, &schedule->trace, out->sketch);
   start = charge(w, TRACE, start);
   out->ok = true;
   if (pool->features)

@@ -39,7 +39,7 @@ struct search_candidate {
   ms_error err; /* MS_OK where the job was left undone; where replays are refused, only the first of a call that an
                    instruction of the kind refuses with the code has a message */
   char refused_by[SEARCH_NAME]; /* the postprocessor, or the kind of the instruction where the replay was refused */
-  struct vm_trace *trace;       /* with the decisions used and the postprocessors' instructions; the caller's */
+  struct vm_packed *trace;      /* with the decisions used and the postprocessors' instructions; the caller's */
   struct vm_trace *sketch;      /* the same before postprocessing: shares the instructions of the job's; the caller's */
   uint64_t module_hash;
   float *features; /* feature_rows x search_feature_count(); malloc'd; NULL unless asked */

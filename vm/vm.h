@@ -167,13 +167,17 @@ struct vm_trace *vm_trace_new(void);
 struct vm_trace *vm_trace_copy(const struct vm_trace *trace); /* shares the steps */
 void vm_trace_free(struct vm_trace *trace);                   /* NULL is fine */
 
-/* Steps that traces share which hold the same: candidates of one space do, but for their decisions. For one thread;
- * keeps the steps of some 2,000 traces, and forgets them all then. */
+/* A trace as what it adds to the steps of another, and its decisions. What traces of one head add alike they share,
+ * packed and unpacked. shared: for one thread; keeps what some 2,000 add, and forgets it all then. */
 struct vm_shared;
 struct vm_shared *vm_shared_new(void);
 void vm_shared_free(struct vm_shared *shared); /* NULL is fine; traces keep what they have */
-/* The trace holds what it held; its steps are those of an earlier trace that held the same, if there was one. */
-void vm_share_steps(struct vm_shared *shared, struct vm_trace *trace);
+struct vm_packed;
+/* head: any trace; it pays where `trace` begins with its steps. The result is the caller's, and needs neither. */
+struct vm_packed *vm_pack(struct vm_shared *shared, const struct vm_trace *trace, const struct vm_trace *head);
+struct vm_trace *vm_unpack(const struct vm_packed *packed); /* the caller's; any thread may */
+void vm_packed_free(struct vm_packed *packed);              /* NULL is fine */
+size_t vm_packed_bytes(const struct vm_packed *packed);     /* of memory that it does not share */
 /* The first n instructions, and their decisions. */
 struct vm_trace *vm_trace_head(const struct vm_trace *trace, uint32_t n);
 /* Without instructions that only look or draw and whose results nothing uses, operands inside lists counted; draw ids

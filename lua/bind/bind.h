@@ -136,8 +136,9 @@ int bind_go_to(lua_State *L);
 /* The trace of the state that holds answers to queries while they are given. */
 struct vm_trace *bind_answers(lua_State *L);
 struct vm_trace *bind_check_trace(lua_State *L, int at);
-struct vm_trace *bind_test_trace(lua_State *L, int at);     /* NULL: it is none */
-void bind_push_trace(lua_State *L, struct vm_trace *trace); /* owned */
+struct vm_trace *bind_test_trace(lua_State *L, int at);        /* NULL: it is none */
+void bind_push_trace(lua_State *L, struct vm_trace *trace);    /* owned */
+void bind_push_packed(lua_State *L, struct vm_packed *packed); /* owned; a trace like others */
 
 struct bound_array {
   void *data; /* 64-byte aligned; of a view, a part of the data of the array that is its user value 1 */

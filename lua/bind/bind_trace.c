@@ -4,35 +4,54 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* One of the two: of a candidate's trace few ask. */
 struct bound_trace {
   struct vm_trace *trace;
+  struct vm_packed *packed;
   size_t charged;
 };
 
-struct vm_trace *bind_check_trace(lua_State *L, int at) {
-  struct bound_trace *b = luaL_checkudata(L, at, BOUND_TRACE);
-  if (!b->trace) bind_refuse(L, "this trace is no more");
+static struct vm_trace *trace_of(struct bound_trace *b) {
+  if (!b->packed) return b->trace;
+  b->trace = vm_unpack(b->packed);
+  vm_packed_free(b->packed);
+  b->packed = NULL;
   return b->trace;
+}
+
+struct vm_trace *bind_check_trace(lua_State *L, int at) {
+  struct vm_trace *trace = trace_of(luaL_checkudata(L, at, BOUND_TRACE));
+  if (!trace) bind_refuse(L, "this trace is no more");
+  return trace;
 }
 
 struct vm_trace *bind_test_trace(lua_State *L, int at) {
   struct bound_trace *b = luaL_testudata(L, at, BOUND_TRACE);
-  return b ? b->trace : NULL;
+  return b ? trace_of(b) : NULL;
+}
+
+static void push_bound(lua_State *L, struct bound_trace bound, size_t bytes) {
+  struct bound_trace *b = lua_newuserdatauv(L, sizeof *b, 0);
+  *b = bound;
+  luaL_setmetatable(L, BOUND_TRACE);
+  script_charge(L, &b->charged, bytes); /* steps are shared */
 }
 
 void bind_push_trace(lua_State *L, struct vm_trace *trace) {
   assert(trace);
-  struct bound_trace *b = lua_newuserdatauv(L, sizeof *b, 0);
-  *b = (struct bound_trace){trace, 0};
-  luaL_setmetatable(L, BOUND_TRACE);
-  script_charge(L, &b->charged,
-                sizeof *trace + trace->capacity * (sizeof *trace->decisions + 1)); /* steps are shared */
+  push_bound(L, (struct bound_trace){.trace = trace}, sizeof *trace + trace->capacity * (sizeof *trace->decisions + 1));
+}
+
+void bind_push_packed(lua_State *L, struct vm_packed *packed) {
+  assert(packed);
+  push_bound(L, (struct bound_trace){.packed = packed}, vm_packed_bytes(packed));
 }
 
 static int collect_trace(lua_State *L) {
   struct bound_trace *b = luaL_checkudata(L, 1, BOUND_TRACE);
   vm_trace_free(b->trace);
-  b->trace = NULL;
+  vm_packed_free(b->packed);
+  b->trace = NULL, b->packed = NULL;
   script_discharge(L, &b->charged);
   return 0;
 }

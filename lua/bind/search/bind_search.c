@@ -159,7 +159,7 @@ struct round {
 static int collect_round(lua_State *L) {
   struct round *r = lua_touserdata(L, 1);
   for (uint32_t i = 0; r->out && i < r->count; i++) {
-    vm_trace_free(r->out[i].trace);
+    vm_packed_free(r->out[i].trace);
     vm_trace_free(r->out[i].sketch);
     free(r->out[i].features);
   }
@@ -179,12 +179,6 @@ static struct round *new_round(lua_State *L, uint32_t count) {
   return r;
 }
 
-static void push_trace(lua_State *L, struct vm_trace **owned) {
-  struct vm_trace *trace = *owned;
-  *owned = NULL;
-  bind_push_trace(L, trace);
-}
-
 static void push_candidate(lua_State *L, struct search_candidate *c) {
   assert(!c->ok || (c->trace && c->sketch));
   char hash[20];
@@ -192,11 +186,13 @@ static void push_candidate(lua_State *L, struct search_candidate *c) {
   snprintf(hash, sizeof hash, "%016llx", (unsigned long long)c->module_hash);
   lua_pushstring(L, hash);
   lua_setfield(L, -2, "hash");
-  push_trace(L, &c->trace);
+  struct vm_packed *trace = c->trace;
+  struct vm_trace *sketch = c->sketch;
+  c->trace = NULL, c->sketch = NULL; /* Lua frees them */
+  bind_push_packed(L, trace);
   lua_setfield(L, -2, "trace");
-  push_trace(L, &c->sketch);
+  bind_push_trace(L, sketch);
   lua_setfield(L, -2, "sketch_trace");
-  assert(!c->trace && !c->sketch); /* Lua frees them */
   if (!c->features) return;
   struct bound_features *f = lua_newuserdatauv(L, sizeof *f, 0);
   *f = (struct bound_features){c->features, c->feature_rows};

@@ -106,7 +106,7 @@ static void replay(struct search_pool *pool, const struct fixture *f, struct scr
 
 static void free_candidates(struct search_candidate *list) {
   for (uint32_t i = 0; i < JOBS; i++) {
-    vm_trace_free(list[i].trace);
+    vm_packed_free(list[i].trace);
     vm_trace_free(list[i].sketch);
     free(list[i].features);
   }
@@ -114,13 +114,20 @@ static void free_candidates(struct search_candidate *list) {
 
 /* ---- Tests ---- */
 
+static char *json_of(const struct vm_packed *packed) {
+  struct vm_trace *trace = vm_unpack(packed);
+  char *text = vm_write_json(trace);
+  vm_trace_free(trace);
+  return text;
+}
+
 static void assert_same(const struct search_candidate *a, const struct search_candidate *b) {
   assert_int_equal(a->ok, b->ok);
   assert_int_equal(a->err.code, b->err.code);
   assert_string_equal(a->refused_by, b->refused_by);
   if (!a->ok) return;
   assert_true(a->module_hash == b->module_hash);
-  char *x = vm_write_json(a->trace), *y = vm_write_json(b->trace);
+  char *x = json_of(a->trace), *y = json_of(b->trace);
   assert_string_equal(x, y);
   free(x);
   free(y);
@@ -160,7 +167,9 @@ static void gives_sketches_that_replay(void **state) {
   for (uint32_t i = 0; i < JOBS; i++) {
     if (!list[i].ok) continue;
     assert_ptr_equal(list[i].sketch->steps, f->tiled->steps);
-    assert_true(list[i].trace->steps->count > list[i].sketch->steps->count);
+    struct vm_trace *trace = vm_unpack(list[i].trace);
+    assert_true(trace->steps->count > list[i].sketch->steps->count);
+    vm_trace_free(trace);
     jobs[count++] = (struct search_job){.trace = list[i].sketch, .seed = 1, .candidate = i};
   }
   ms_error err = {0};
@@ -170,7 +179,7 @@ static void gives_sketches_that_replay(void **state) {
   struct search_costs costs = search_pool_costs(pool);
   assert_int_equal(costs.jobs, JOBS + count);
   assert_int_equal(costs.accepted, 2 * count);
-  for (uint32_t k = 0; k < count; k++) vm_trace_free(again[k].trace), vm_trace_free(again[k].sketch);
+  for (uint32_t k = 0; k < count; k++) vm_packed_free(again[k].trace), vm_trace_free(again[k].sketch);
   free_candidates(list);
   search_pool_free(pool);
 }

@@ -232,36 +232,48 @@ static void test_assumed_layouts(void **state) {
   }
 }
 
-/* Appending to a trace whose steps are shared leaves the others as they are. */
-/* Traces that hold the same have the same steps, decisions aside; others keep theirs. */
-static void test_shared_steps(void **state) {
+/* A packed trace, unpacked, says what it said, and needs nothing that it was made of; those that add the same have the
+ * same steps. */
+static void test_packed(void **state) {
   (void)state;
   struct vm_shared *shared = vm_shared_new();
-  struct vm_trace *first = read_trace(GEMM), *second = read_trace(GEMM), *other = read_trace("[[],[]]");
-  struct vm_trace *longer = vm_trace_copy(first);
-  assert_true(vm_append(longer, VM_EnterPostproc, NULL, 0, NULL, 0, 0, VM_NO_DRAW, NULL));
-  assert_true(vm_decide(second, 3, (int64_t[]){64, 16}, 2));
-  struct vm_steps *steps = first->steps;
-  vm_share_steps(shared, first), vm_share_steps(shared, second), vm_share_steps(shared, second);
-  vm_share_steps(shared, other), vm_share_steps(shared, longer);
-  assert_ptr_equal(first->steps, steps);
-  assert_ptr_equal(second->steps, steps);
-  assert_ptr_not_equal(other->steps, steps);
-  assert_ptr_not_equal(longer->steps, steps);
-  assert_int_equal(longer->steps->count, steps->count + 1);
-  assert_int_equal(second->decisions[0], 64);
+  struct vm_trace *head = read_trace(GEMM), *other = read_trace("[[],[]]"), *longer[2];
+  struct vm_packed *packed[4];
+  for (int i = 0; i < 2; i++) {
+    longer[i] = vm_trace_copy(head);
+    assert_true(vm_append(longer[i], VM_EnterPostproc, NULL, 0, NULL, 0, 0, VM_NO_DRAW, NULL));
+    assert_true(vm_decide(longer[i], 3, (int64_t[]){64 >> i, 16 << i}, 2));
+    packed[i] = vm_pack(shared, longer[i], head);
+  }
+  packed[2] = vm_pack(shared, head, head);
+  packed[3] = vm_pack(shared, head, longer[0]); /* which it does not begin with */
+  char *texts[4] = {vm_write_json(longer[0]), vm_write_json(longer[1]), vm_write_json(head), vm_write_json(head)};
+  vm_trace_free(longer[0]), vm_trace_free(longer[1]), vm_trace_free(head);
+  struct vm_steps *steps[4];
+  for (int i = 0; i < 4; i++) {
+    struct vm_trace *unpacked = vm_unpack(packed[i]), *again = vm_unpack(packed[i]);
+    expect_json(unpacked, texts[i]);
+    assert_ptr_equal(again->steps, unpacked->steps);
+    steps[i] = unpacked->steps;
+    assert_true(vm_append(again, VM_EnterPostproc, NULL, 0, NULL, 0, 0, VM_NO_DRAW, NULL)); /* of its own */
+    expect_json(unpacked, texts[i]);
+    vm_trace_free(unpacked), vm_trace_free(again), free(texts[i]);
+  }
+  assert_ptr_equal(steps[0], steps[1]);
+  assert_ptr_not_equal(steps[0], steps[2]);
+  for (int i = 0; i < 4; i++) vm_packed_free(packed[i]);
   for (int i = 0; i < 3000; i++) { /* more than are kept at a time */
     struct vm_trace *annotated = read_trace("[[[\"GetSBlock\",[],[\"Z\",\"main\"],[\"b0\"]]],[]]");
     struct vm_value value[] = {vm_ref(0), vm_int(i)}, key = vm_string(annotated, "key", 3);
     assert_true(vm_append(annotated, VM_Annotate, value, 2, &key, 1, 0, VM_NO_DRAW, NULL));
-    vm_share_steps(shared, annotated);
+    vm_packed_free(vm_pack(shared, annotated, other));
     vm_trace_free(annotated);
   }
   vm_shared_free(shared);
-  expect_json(first, GEMM);
-  vm_trace_free(first), vm_trace_free(second), vm_trace_free(other), vm_trace_free(longer);
+  vm_trace_free(other);
 }
 
+/* Appending to a trace whose steps are shared leaves the others as they are. */
 static void test_sharing(void **state) {
   (void)state;
   struct vm_trace *t = read_trace(GEMM), *copy = vm_trace_copy(t);
@@ -542,7 +554,7 @@ int main(void) {
       cmocka_unit_test(test_round_trips),     cmocka_unit_test(test_older_forms),   cmocka_unit_test(test_refusals),
       cmocka_unit_test(test_words),           cmocka_unit_test(test_broken_binary), cmocka_unit_test(test_broken_texts),
       cmocka_unit_test(test_deep_values),     cmocka_unit_test(test_simplified),    cmocka_unit_test(test_decisions),
-      cmocka_unit_test(test_assumed_layouts), cmocka_unit_test(test_sharing),       cmocka_unit_test(test_shared_steps),
+      cmocka_unit_test(test_assumed_layouts), cmocka_unit_test(test_sharing),       cmocka_unit_test(test_packed),
       cmocka_unit_test(test_table),           cmocka_unit_test(test_strings),       cmocka_unit_test(test_tiles),
       cmocka_unit_test(test_streams),         cmocka_unit_test(test_divisors),      cmocka_unit_test(test_alike),
       cmocka_unit_test(test_alike_binary),
