@@ -8,19 +8,30 @@
 
 /* ---- Conditions -------------------------------------------------------------------------------------------------- */
 
-static bool evaluate(const struct vm_steps *s, const struct vm_value *v, const int64_t *slots, int64_t *out) {
+static bool apply(const struct vm_steps *s, const struct vm_value *v, const int64_t *slots, int64_t *out);
+
+/* Numbers and variables take no call: they are half of a condition, and a candidate's have thousands of values. */
+static inline bool evaluate(const struct vm_steps *s, const struct vm_value *v, const int64_t *slots, int64_t *out) {
   assert(v->kind <= VM_APPLY);
   if (v->kind == VM_INT) return *out = v->integer, true;
   if (v->kind == VM_REF) return *out = slots[v->ref], *out > VM_UNSET;
-  if (v->kind != VM_APPLY) return false;
+  return v->kind == VM_APPLY && apply(s, v, slots, out);
+}
+
+static bool apply(const struct vm_steps *s, const struct vm_value *v, const int64_t *slots, int64_t *out) {
   const struct vm_value *items = &s->values[v->first];
   int64_t a, b;
   if (!evaluate(s, &items[0], slots, &a)) return false;
   if (v->op == TIR_AND && !a) return *out = 0, true;
   if (v->op == TIR_OR && a) return *out = 1, true;
   if (!evaluate(s, &items[1], slots, &b)) return false;
-  if (v->op == TIR_AND || v->op == TIR_OR) return *out = b != 0, true;
-  return tir_compute((enum tir_kind)v->op, a, b, out);
+  switch (v->op) {
+  case TIR_AND:
+  case TIR_OR: return *out = b != 0, true;
+  case TIR_ADD: return !__builtin_add_overflow(a, b, out); /* the most frequent, as tir_compute has them */
+  case TIR_MUL: return !__builtin_mul_overflow(a, b, out);
+  default: return tir_compute((enum tir_kind)v->op, a, b, out);
+  }
 }
 
 const struct vm_value *vm_condition_of(const struct vm_steps *s, const struct vm_instruction *i) {

@@ -48,9 +48,11 @@ static void of_first_block(struct tir *ir, tir_stmt s, tir_stmt high, tir_expr *
   tir_subst_clear(ir);
 }
 
-/* What is touched of a dimension: no more than conditions let it, and where they are left aside. */
+/* What is touched of a dimension, where conditions are left aside; and no more than they let it, where that is kept
+ * apart, since a block had some. */
 struct extent {
-  struct tir_touched guarded, unguarded;
+  struct tir_touched unguarded, guarded;
+  bool apart; /* in all dimensions or in none */
 };
 
 /* Adds what a block touches while the loops below `high`, and the threads that share the memory, run. */
@@ -69,11 +71,15 @@ static void add_region(struct tir *ir, struct extent *box, tir_block block, stru
     over_loops_of(ir, around, ranges, rank);
   of_first_block(ir, block, high, ranges, rank, &guards);
   tir_relax_region(ir, ranges, rank, vars, count, now);
+  for (uint32_t d = 0; d < rank && guards.count && !box[d].apart; d++)
+    box[d].apart = true, box[d].guarded = box[d].unguarded; /* of the blocks before */
   for (uint32_t d = 0; d < rank; d++) tir_touch(ir, &box[d].unguarded, now[d]);
-  count += tir_guard_vars(ir, &guards, vars + count);
-  for (uint32_t d = 0; d < rank; d++) ranges[2 * d] = tir_guarded(ir, ranges[2 * d], &guards);
-  if (guards.count) tir_relax_region(ir, ranges, rank, vars, count, now);
-  for (uint32_t d = 0; d < rank; d++) tir_touch(ir, &box[d].guarded, now[d]);
+  if (guards.count) {
+    count += tir_guard_vars(ir, &guards, vars + count);
+    for (uint32_t d = 0; d < rank; d++) ranges[2 * d] = tir_guarded(ir, ranges[2 * d], &guards);
+    tir_relax_region(ir, ranges, rank, vars, count, now);
+  }
+  for (uint32_t d = 0; d < rank && box[0].apart; d++) tir_touch(ir, &box[d].guarded, now[d]);
 }
 
 static void add_regions(struct tir *ir, struct extent *box, tir_buffer buffer, tir_stmt top, tir_stmt high) {
@@ -242,7 +248,8 @@ void tir_pad_rows(const struct tir *ir, tir_block block, tir_buffer buffer, int6
 
 /* How long a dimension is once the buffer holds no more than that: as tir/lower/memory/compact.c has it. */
 static int64_t extent_of(struct tir *ir, const struct extent *box, tir_expr size) {
-  int64_t guarded = tir_touched_extent(ir, &box->guarded, size), all = tir_touched_extent(ir, &box->unguarded, size);
+  int64_t all = tir_touched_extent(ir, &box->unguarded, size);
+  int64_t guarded = box->apart ? tir_touched_extent(ir, &box->guarded, size) : all;
   return guarded < 0 || (all >= 0 && all < guarded) ? all : guarded;
 }
 

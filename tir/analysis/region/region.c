@@ -49,12 +49,33 @@ struct tir_region tir_point_region(struct tir *ir, tir_buffer buffer, const tir_
   return tir_new_region(ir, buffer, ranges);
 }
 
+static bool has_terms_of(const struct tir *ir, struct tir_linear a, struct tir_linear b) {
+  if (a.count != b.count) return false;
+  for (uint32_t i = 0; i < a.count; i++) {
+    struct tir_term x = tir_terms(ir, a)[i], y = tir_terms(ir, b)[i];
+    if (x.atom != y.atom || x.coefficient != y.coefficient) return false;
+  }
+  return true;
+}
+
+/* Ends that differ in their constants alone, as those of most tiles do, are told without their difference. */
+static bool is_of_constant_extent(struct tir *ir, struct tir_interval i) {
+  if (tir_is_index(ir, i.min) && tir_type_of(ir, i.min) == tir_type_of(ir, i.max)) {
+    struct tir_linear min = tir_linear_of(ir, i.min), max = tir_linear_of(ir, i.max);
+    int64_t last;
+    if (has_terms_of(ir, min, max) && !__builtin_sub_overflow(max.constant, min.constant, &last) && last >= 0 &&
+        last < INT32_MAX)
+      return true;
+  }
+  return tir_is_int(ir, tir_interval_extent(ir, i));
+}
+
 void tir_touch(struct tir *ir, struct tir_touched *t, struct tir_interval now) {
   bool bounded = !now.empty && now.min && now.max;
   if (t->whole) return;
   t->at = bounded && t->any ? tir_interval_union(ir, t->at, now) : now;
   t->any = true;
-  t->whole = !bounded || !tir_is_int(ir, tir_interval_extent(ir, t->at));
+  t->whole = !bounded || !is_of_constant_extent(ir, t->at);
 }
 
 int64_t tir_touched_extent(struct tir *ir, const struct tir_touched *t, tir_expr size) {
