@@ -9,7 +9,7 @@ local GROUPS = {
   {"vectorized", "^vectorized_"},
   {"unrolled", "^unrolled_", "unroll_step$"},
   {"parallel", "^parallel_"},
-  {"threads", "^blockIdx", "^threadIdx", "^vthread"},
+  {"threads", "^blockIdx", "^threadIdx", "^vthread", "^clusterCtaIdx"},
   {"access", "^buffer%d_read$", "^buffer%d_write$", "^buffer%d_read_write$", "^buffer%d_stride$"},
   {"reuse", "^buffer%d_reuse_", "_by_reuse$"},
   {"bytes", "^buffer%d_"},

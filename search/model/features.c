@@ -1,4 +1,4 @@
-/* Features of scheduled functions: a row a buffer store, 164 numbers: groups of columns that the tables below list.
+/* Features of scheduled functions: a row a buffer store, 165 numbers: groups of columns that the tables below list.
  * Numbers are log2(1 + x), but for truths, 0 or 1.
  * Source: Zheng et al., "Ansor", OSDI 2020, appendix B; the groups are MetaSchedule's. */
 #include "search/search.h"
@@ -14,7 +14,7 @@
 enum { REAL = 0, WHOLE = 6, TRUTHS = 12, SELECTIONS, CASTS, LOADS, ARITHMETIC }; /* where the counts of each are */
 enum { MULTIPLY_ADD, ADD, MULTIPLY, DIVIDE, COMPARE, CALL };                     /* of reals or of whole numbers */
 enum { NUMBER, PRODUCT, LENGTH, PLACE, KIND_WIDTH = PLACE + 8 };                 /* loops of a kind */
-enum { BUFFERS = 5, BUFFER_WIDTH = 18, KINDS = 3, THREADS = 8, CURVE = 10, REST = 7 };
+enum { BUFFERS = 5, BUFFER_WIDTH = 18, KINDS = 3, THREADS = 9, CURVE = 10, REST = 7 };
 
 struct column {
   const char *name, *doc;
@@ -52,8 +52,8 @@ static const struct column kind_columns[KIND_WIDTH] = {
     {"outer_reduce", "likewise in the outer third"},
     {"mixed", "whether it drives both"},
 };
-static const enum tir_axis thread_axes[THREADS] = {TIR_BLOCK_X,  TIR_BLOCK_Y,  TIR_BLOCK_Z, TIR_THREAD_X,
-                                                   TIR_THREAD_Y, TIR_THREAD_Z, TIR_VTHREAD, TIR_VTHREAD_X};
+static const enum tir_axis thread_axes[THREADS] = {TIR_BLOCK_X,  TIR_BLOCK_Y, TIR_BLOCK_Z,   TIR_THREAD_X, TIR_THREAD_Y,
+                                                   TIR_THREAD_Z, TIR_VTHREAD, TIR_VTHREAD_X, TIR_CLUSTER_X};
 static const struct column thread_columns[] = {{"extent", "of the loop that is bound to the axis"}};
 static const char *const buffer_names[BUFFERS] = {"buffer0", "buffer1", "buffer2", "buffer3", "buffer4"};
 static const struct column buffer_columns[BUFFER_WIDTH] = {
@@ -116,7 +116,7 @@ enum {
   AT_REST = AT_CURVE + CURVE,
   WIDTH = AT_REST + REST
 };
-_Static_assert(WIDTH == 164, "the rows are 164 numbers wide");
+_Static_assert(WIDTH == 165, "the rows are 165 numbers wide");
 
 uint32_t search_feature_count(void) { return WIDTH; }
 

@@ -254,23 +254,23 @@ static void refuses_what_is_no_tree(void **state) {
       TREE("[1,-1,-1]", "[-1,-1,-1]", "[0,0,0]", "[1,2,3]"),        /* one child */
       TREE("[1,-1,-1]", "[1,-1,-1]", "[0,0,0]", "[1,2,3]"),         /* the same twice */
       TREE("[1,2,-1,-1]", "[2,3,-1,-1]", "[0,0,0,0]", "[1,2,3,4]"), /* shared */
-      TREE("[1,-1,-1]", "[2,-1,-1]", "[164,0,0]", "[1,2,3]"),       /* of another feature */
+      TREE("[1,-1,-1]", "[2,-1,-1]", "[165,0,0]", "[1,2,3]"),       /* of another feature */
       TREE("[1,-1,-1]", "[2,-1,-1]", "[-1,0,0]", "[1,2,3]"),
       TREE("[1,-1,-1]", "[2,-1]", "[0,0,0]", "[1,2,3]"),
   };
   struct forest f = {0};
   ms_error err = {.instruction = -1};
   json_t *good = json_loads(TREE("[1,-1,-1]", "[2,-1,-1]", "[0,0,0]", "[0.5,10,20]"), 0, NULL);
-  assert_true(forest_read(&f, good, 164, &err));
+  assert_true(forest_read(&f, good, 165, &err));
   json_decref(good);
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     json_t *trees = json_loads(bad[i], 0, NULL);
     assert_non_null(trees);
-    if (forest_read(&f, trees, 164, &err)) fail_msg("taken: %s", bad[i]);
+    if (forest_read(&f, trees, 165, &err)) fail_msg("taken: %s", bad[i]);
     assert_true(err.code == MS_MODEL && f.tree_count == 1 && f.node_count == 3);
     json_decref(trees);
   }
-  assert_true(forest_score(&f, (float[164]){0.25F}) == 10 && forest_score(&f, (float[164]){0.5F}) == 20);
+  assert_true(forest_score(&f, (float[165]){0.25F}) == 10 && forest_score(&f, (float[165]){0.5F}) == 20);
   forest_clear(&f);
 }
 

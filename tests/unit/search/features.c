@@ -147,6 +147,27 @@ static void tells_kinds_of_loops(void **state) {
   tir_free(ir);
 }
 
+/* Blocks of a cluster, and what is bound to no axis. */
+static void tells_axes_of_threads(void **state) {
+  (void)state;
+  struct tir *ir = read_function("A: T.Buffer((240,), \"float32\"), B: T.Buffer((240,), \"float32\")",
+                                 "for b in T.thread_binding(5, thread=\"blockIdx.x\"):",           /**/
+                                 "    for c in T.thread_binding(2, thread=\"clusterCtaIdx.x\"):",  /**/
+                                 "        for t in T.thread_binding(24, thread=\"threadIdx.x\"):", /**/
+                                 "            with T.sblock(\"B\"):",                              /**/
+                                 "                vi = T.axis.spatial(240, b * 48 + c * 24 + t)",  /**/
+                                 "                T.reads(A[vi])",                                 /**/
+                                 "                T.writes(B[vi])",                                /**/
+                                 "                B[vi] = A[vi]");
+  struct features f = features_of(ir);
+  expect_number(&f, 0, "blockIdx.x_extent", 5);
+  expect_number(&f, 0, "clusterCtaIdx.x_extent", 2);
+  expect_number(&f, 0, "threadIdx.x_extent", 24);
+  expect_number(&f, 0, "threadIdx.y_extent", 0);
+  free(f.rows);
+  tir_free(ir);
+}
+
 static void names_every_column(void **state) {
   (void)state;
   char names[256][64];
@@ -161,6 +182,7 @@ static void names_every_column(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(counts_a_product), cmocka_unit_test(measures_buffers),
-                                     cmocka_unit_test(tells_kinds_of_loops), cmocka_unit_test(names_every_column)};
+                                     cmocka_unit_test(tells_kinds_of_loops), cmocka_unit_test(tells_axes_of_threads),
+                                     cmocka_unit_test(names_every_column)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
