@@ -69,7 +69,29 @@ function limits.new(sch, block, p, levels, kinds, loops, least)
   return setmetatable(self, {__index = limits})
 end
 
-local function product(list) return #list > 0 and table.concat(list, " * ") or "1" end
+-- The product of numbers and terms, as text: the numbers are one, in front.
+local function product(list)
+  local number, terms = 1, {}
+  for _, x in ipairs(list) do
+    local n = math.tointeger(tonumber(x))
+    if n then number = number * n else terms[#terms + 1] = x end
+  end
+  if number ~= 1 or #terms == 0 then table.insert(terms, 1, tostring(number)) end
+  return table.concat(terms, " * ")
+end
+
+-- The same of a sum.
+local function sum_of(list)
+  local number, terms = 0, {}
+  for _, x in ipairs(list) do
+    local n = math.tointeger(tonumber(x))
+    if n then number = number + n else terms[#terms + 1] = x end
+  end
+  if #terms == 0 then return tostring(number) end
+  if number == 0 and #terms == 1 then return terms[1] end
+  local rest = number == 0 and "" or number > 0 and " + " .. number or " - " .. -number
+  return "(" .. table.concat(terms, " + ") .. rest .. ")"
+end
 
 -- The factors of loop `at` at the levels that `wanted` says yes to.
 function limits:parts(at, wanted)
@@ -100,18 +122,22 @@ function limits:shared(at_once)
     return level > self.p.read.levels[1] or axes[level] and not axes[level]:find("blockIdx", 1, true)
   end
   for _, r in ipairs(self.reads) do
-    local extents = {tostring(r.bytes)}
+    local extents = {r.bytes}
     for d, least in ipairs(r.extents) do
-      local sum = {tostring(least)}
+      local sum = {least}
       for at, grows in ipairs(r.grows) do
         local parts = grows[d] and self:parts(at, inside) or {}
         if grows[d] and at_once and not self.factors[at] and self.kinds[at] == "reduce" then
           parts = {tostring(self.extents[at])}
         end
-        local every = r.every[at] > 1 and " // " .. r.every[at] or ""
-        if #parts > 0 then sum[#sum + 1] = string.format("%d * ((%s - 1)%s)", grows[d], product(parts), every) end
+        local every = r.every[at]
+        if #parts > 0 and every > 1 then
+          sum[#sum + 1] = product {grows[d], string.format("((%s - 1) // %d)", product(parts), every)}
+        elseif #parts > 0 then -- one less than there are
+          sum[#sum + 1], sum[#sum + 2] = product {grows[d], table.unpack(parts)}, -grows[d]
+        end
       end
-      local extent = "(" .. table.concat(sum, " + ") .. ")"
+      local extent = sum_of(sum)
       if r.apart and d == #r.extents then extent = warp_tile.row(extent, r.bytes, self.p.warp_tile) end
       extents[#extents + 1] = extent
     end
@@ -147,9 +173,12 @@ end
 function limits:hold_stage_buffers(sch, buffers)
   local most = self.p.limits.shared_bytes
   for _, k in ipairs(self.known) do
-    local once = k.at_once ~= k.bytes and string.format("%s <= 1 and %s <= %d", k.trips, k.at_once, most)
-      or k.trips .. " <= 1"
-    sch:assert(string.format("%d * (%s) <= %d or %s", buffers, k.bytes, most, once))
+    local once = {}
+    if k.trips ~= "1" then once[1] = k.trips .. " <= 1" end
+    if k.at_once ~= k.bytes then once[#once + 1] = string.format("%s <= %d", k.at_once, most) end
+    if #once > 0 then
+      sch:assert(string.format("%d * (%s) <= %d or %s", buffers, k.bytes, most, table.concat(once, " and ")))
+    end
   end
 end
 
@@ -161,10 +190,11 @@ function limits:hold_threads(at)
   local threads = self:spatial(function(level) return bound_to(level, "threadIdx") end)
   local virtual = self:spatial(function(level) return bound_to(level, "vthread") end)
   local own = self:spatial(function(level) return level > p.write.levels[1] or bound_to(level, "vthread") end)
-  self.sch:assert(string.format("%s >= %d and %s <= %d", threads, (self.least + rest - 1) // rest, threads,
-                                p.threads.most))
-  self.sch:assert(string.format("%s <= %d and %d * %s <= %d", virtual, p.limits.vthreads, self.result_bytes, own,
-                                p.limits.local_bytes))
+  local least = (self.least + rest - 1) // rest
+  self.sch:assert((least > 1 and string.format("%s >= %d and ", threads, least) or "")
+                  .. string.format("%s <= %d", threads, p.threads.most))
+  self.sch:assert(string.format("%s <= %d and %s <= %d", virtual, p.limits.vthreads,
+                                product {self.result_bytes, own}, p.limits.local_bytes))
 end
 
 return limits

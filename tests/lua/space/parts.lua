@@ -427,6 +427,14 @@ function tests.multi_level_tiling()
          and not has(made[1], "C_"))
   made = sketches(func, GPU, {rules = {"multi_level_tiling"}})
   assert(#made == 3 and has(made[2], "software_pipeline_stage") and has(made[1], "cooperative_fetch"))
+  -- What draws are held against: products and sums of what is drawn, numbers as one.
+  local function held(sch, pattern) return (tostring(sch.trace):gsub("v%d+", "v")):find(pattern, 1, true) ~= nil end
+  assert(held(made[1], '"4 * v * v * v * v + 4 * v * v * v * v <= ') and not held(made[1], "1 * "))
+  assert(held(made[2], '"3 * (4 * v * v * v * v + 4) <= 166912 or 64 * v * v * v * v + 64 <= 166912"'))
+  local X, W, r = te.placeholder({66}, "float32", "X"), te.placeholder({3}, "float32", "W"), te.reduce_axis(3, "r")
+  local window = te.compute({64}, function(i) return te.sum(X[i + r] * W[r], r) end, "Y")
+  local windows = sketches(te.func("window", {X, W, window}), GPU, {rules = {"multi_level_tiling"}})
+  assert(held(windows[1], '"4 * (v * v * v * v + v * v - 1) + 4 * v * v <= 166912"'))
   for _, sch in ipairs(made) do check(func, sch) end
   -- it copies nothing on the side
   assert(#sketches(func, ms.target "cuda -arch=sm_75", {rules = {"multi_level_tiling"}}) == 1)
