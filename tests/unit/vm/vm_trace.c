@@ -237,7 +237,7 @@ static void test_assumed_layouts(void **state) {
 static void test_packed(void **state) {
   (void)state;
   struct vm_shared *shared = vm_shared_new();
-  struct vm_trace *head = read_trace(GEMM), *other = read_trace("[[],[]]"), *longer[2];
+  struct vm_trace *head = read_trace(GEMM), *other = read_trace("[[],[]]"), *before = vm_trace_copy(other), *longer[2];
   struct vm_packed *packed[4];
   for (int i = 0; i < 2; i++) {
     longer[i] = vm_trace_copy(head);
@@ -266,11 +266,14 @@ static void test_packed(void **state) {
     struct vm_trace *annotated = read_trace("[[[\"GetSBlock\",[],[\"Z\",\"main\"],[\"b0\"]]],[]]");
     struct vm_value value[] = {vm_ref(0), vm_int(i)}, key = vm_string(annotated, "key", 3);
     assert_true(vm_append(annotated, VM_Annotate, value, 2, &key, 1, 0, VM_NO_DRAW, NULL));
-    vm_packed_free(vm_pack(shared, annotated, other));
-    vm_trace_free(annotated);
+    struct vm_packed *made = vm_pack(shared, annotated, i % 2 ? other : before); /* as long as that, but for a number */
+    struct vm_trace *unpacked = vm_unpack(made);
+    assert_int_equal(unpacked->steps->values[unpacked->steps->instructions[1].values + 1].integer, i);
+    vm_trace_free(unpacked), vm_packed_free(made), vm_trace_free(before);
+    before = annotated;
   }
   vm_shared_free(shared);
-  vm_trace_free(other);
+  vm_trace_free(other), vm_trace_free(before);
 }
 
 /* Appending to a trace whose steps are shared leaves the others as they are. */
