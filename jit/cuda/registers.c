@@ -177,8 +177,8 @@ static double weigh_loop(struct walk *w, tir_loop s, double inside, bool kept) {
   double all = (double)extent * inside;
   bool bound = tir_stmt_at(w->ir, s)->loop_kind == TIR_THREAD_BINDING;
   tir_expr count = tir_annotation(w->ir, tir_stmt_at(w->ir, s)->annotations, TIR_UNROLL_COUNT);
-  bool requested = count && tir_at(w->ir, count)->imm >= extent;
-  w->unrolled[s] = !bound && !kept && extent >= 0 && (requested || all <= limit_of(w, s));
+  bool requested = count && tir_at(w->ir, count)->imm >= extent, stays = count && tir_is_const(w->ir, count, 1);
+  w->unrolled[s] = !bound && !kept && extent >= 0 && (requested || (!stays && all <= limit_of(w, s)));
   if (w->unrolled[s]) return all;
   w->kept = w->kept || !bound;
   return inside + 3;

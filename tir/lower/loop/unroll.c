@@ -4,7 +4,8 @@
  * small: the rim of an imperfect split, hardly run, costs as much to compile as the middle.
  * On GPUs long loops of stores stay loops, and an annotation has the compiler unroll them: as text they would take it
  * five times as long. Of a loop with more steps than its pragma names, as many iterations as divide it are unrolled;
- * what they load side by side becomes one access. */
+ * what they load side by side becomes one access. Where a software pipeline has a loop unrolled by its ring of stage
+ * buffers, a loop over rings stays: what counts them, such as the parity of mbarriers, is then computed once a ring. */
 #include "tir/lower/lower.h"
 
 #include <stdlib.h>
@@ -344,7 +345,38 @@ static void repeat_bodies(struct lowering *low) {
   }
 }
 
+/* The loop becomes one over rings, of whose iterations the compiler unrolls none, and one over a ring, unrolled; what
+ * is left over follows, unrolled. */
+static void split_by_ring(struct tir *ir, tir_stmt loop, int64_t ring) {
+  struct tir_stmt_node n = *tir_stmt_at(ir, loop);
+  int64_t extent = tir_loop_extent(ir, loop), whole = ring > 1 ? extent / ring * ring : 0;
+  if (whole < 2 * ring || n.loop_kind != TIR_SERIAL || !tir_is_int(ir, n.loop.min)) return;
+  tir_symbol key = tir_symbol_of(ir, TIR_UNROLL_COUNT);
+  if (whole < extent) {
+    int64_t from = tir_at(ir, n.loop.min)->imm + whole;
+    tir_insert_after(ir, loop, lower_part_of(ir, loop, from, extent - whole));
+    lower_set_domain(ir, loop, n.loop.min, tir_int(ir, tir_type_of(ir, n.loop.extent), whole));
+  }
+  lower_split_loop(ir, loop, ring, TIR_SERIAL);
+  tir_stmt inner = tir_stmt_at(ir, loop)->first[TIR_BODY];
+  assert(tir_is(ir, inner, TIR_LOOP) && tir_loop_extent(ir, inner) == ring);
+  tir_annotate_symbol(ir, inner, key, tir_int(ir, TIR_T_I32, ring));
+  tir_annotate_span(ir, &tir_stmt_at(ir, loop)->annotations, key, tir_int(ir, TIR_T_I32, 1));
+}
+
+/* Loops that came unrolled in part, by a software pipeline (gpu/pipeline/pipeline.c). */
+static void split_rings(struct lowering *low) {
+  struct tir *ir = low->ir;
+  for (tir_stmt s = low->body, next; s && is_for_gpu(low); s = next) {
+    next = tir_next(ir, s, low->body);
+    bool is_loop = tir_is(ir, s, TIR_LOOP);
+    tir_expr ring = is_loop ? tir_annotation(ir, tir_stmt_at(ir, s)->annotations, TIR_UNROLL_COUNT) : TIR_NONE;
+    if (ring && tir_is_int(ir, ring)) split_by_ring(ir, s, tir_at(ir, ring)->imm);
+  }
+}
+
 bool lower_unroll(struct lowering *low) {
+  split_rings(low);
   choose(low);
   repeat_bodies(low);
   unroll_list(low, low->body);
