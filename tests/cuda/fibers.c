@@ -54,7 +54,7 @@ struct fiber {
   unsigned store_count, store_groups, store_group[MOST_STORES];
 };
 
-struct fibers_index threadIdx, blockIdx;
+struct fibers_index threadIdx, blockIdx, blockDim;
 __thread unsigned char ms_shared[SHARED + PAST_SHARED] __attribute__((aligned(TIR_PANEL_ALIGNMENT)));
 
 static struct fiber fibers[MOST_THREADS], *running;
@@ -848,6 +848,7 @@ static void run_blocks(void) {
 /* The blocks from this one on, neighbours along x. */
 static void run_cluster(struct fibers_index at) {
   const struct fibers_index *shape = &launched->block;
+  blockDim = *shape;
   unsigned room = (thread_count + TIR_GROUP - 1) / TIR_GROUP * TIR_GROUP;
   window = NULL;
   mbarrier_count = box_count = 0;

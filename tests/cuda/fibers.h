@@ -15,7 +15,7 @@ extern "C" {
 struct fibers_index {
   unsigned x, y, z;
 };
-extern struct fibers_index threadIdx, blockIdx; /* of the thread that runs */
+extern struct fibers_index threadIdx, blockIdx, blockDim; /* of the thread that runs */
 
 /* Forwards, backwards, then shuffled again after each barrier: seeds 0, 1, and those from 2 on, with which the last
  * warp group, or else a warp, goes on only where no other thread can. */

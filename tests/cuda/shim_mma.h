@@ -24,7 +24,6 @@ template <bool TRANSPOSED> static void shim_ldmatrix(uint32_t *d, const void *ro
 [[maybe_unused]] static void ms_ldmatrix_x4(uint32_t *d, const void *row) { shim_ldmatrix<false>(d, row); }
 [[maybe_unused]] static void ms_ldmatrix_x4_trans(uint32_t *d, const void *row) { shim_ldmatrix<true>(d, row); }
 [[maybe_unused]] static float ms_short_exp2(float x) { return exp2f(x); }
-[[maybe_unused]] static int32_t ms_lane() { return (int32_t)(fibers_thread() % 32); }
 [[maybe_unused]] static uint32_t ms_to_tf32(uint32_t bits) { return fibers_to_tf32(bits); }
 
 /* Elements as a register holds them. */

@@ -25,10 +25,12 @@ bool emit_c_mma_fragment(struct emit_c *e, tir_buffer buffer, uint64_t count) {
 
 /* ---- Functions ---- */
 
+/* Of thread numbers, and not of %laneid: the compiler takes no assembly out of a loop, nor what is computed of it, as
+ * the addresses that lanes load fragments from. */
 const char *emit_c_lane_function(struct emit_c *e) {
   if (emit_c_needs(e, "ms_lane"))
-    fputs("MS_PTX(int32_t, ms_lane, ()) {\n  int32_t lane;\n  asm(\"mov.u32 %0, %%laneid;\" : \"=r\"(lane));\n"
-          "  return lane;\n}\n",
+    fputs("MS_HELPER int32_t ms_lane() {\n"
+          "  return (int32_t)((threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32);\n}\n",
           e->helpers);
   return "ms_lane()";
 }
