@@ -8,6 +8,7 @@ local analytical = {}
 local PLACINGS = 5 -- of a sketch: where its blocks are computed is given, not enumerated
 local SHARED = 8 -- sketches that have the whole budget each; more share what these have
 local DOWNHILL, AROUND = 4, 6 -- how often, and around how many, what is one step away is estimated too
+local MOST_DOWNHILL = 8 -- and how often at most, as long as that finds a cheaper one than all before
 
 -- CPUs with AMX for bfloat16 start a vdpbf16ps every other cycle, but two multiply-adds of float32 each cycle: an
 -- Emerald Rapids 1.37 and 5.46 of them a nanosecond.
@@ -173,8 +174,11 @@ function analytical.candidates(task, options, drawn)
     if sketch then add(sketch, true) end
   end
   local list = analytical.ranked(task.func, task.target, task:replay(jobs), task.machine, threads)
-  for _ = 1, options.downhill or DOWNHILL do
-    jobs = {}
+  local least, most, before = options.downhill or DOWNHILL, options.downhill or MOST_DOWNHILL, nil
+  for round = 1, most do
+    local best = list[1] and list[1].cost
+    if round > least and best == before then break end
+    jobs, before = {}, best
     for _, c in ipairs(cheapest(list, looked, options.around or AROUND)) do
       for _, trace in ipairs(steps.neighbours(task, c.sketch_trace)) do add(trace) end
     end

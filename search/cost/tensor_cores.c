@@ -251,14 +251,24 @@ static struct tiling tiling_of(const struct search_estimator *d, const struct mo
   return t;
 }
 
+/* Registers of a thread: its accumulators, what it needs beside them, and what it copies of a step's tiles, unless
+ * copies are asynchronous: all of its loads begin before it stores what the first one brings. */
+static double registers_of(const struct tiling *t) {
+  double threads = t->warps * t->gpu->warp, bytes = t->product->bytes;
+  double copied = t->depth * (t->m + t->n) * fmax(bytes, ACCUMULATOR / t->lanes) / ACCUMULATOR;
+  bool by_registers = !t->bulk && t->stages == 1;
+  return (t->m * t->n + (by_registers ? copied : 0)) / threads + t->gpu->tensor_registers;
+}
+
 /* Blocks that a multiprocessor has at a time; 0: none can be launched. */
 static double resident(const struct tiling *t) {
   const struct search_gpu *g = t->gpu;
   double threads = (t->warps + t->more) * g->warp;
-  double registers = ceil((t->m * t->n / (t->warps * g->warp) + g->tensor_registers) / 8) * 8;
+  double least = ceil((t->m * t->n / (t->warps * g->warp) + g->tensor_registers) / 8) * 8; /* spills nothing of these */
+  double registers = fmax(least, fmin(ceil(registers_of(t) / 8) * 8, g->own_registers));
   double tile = t->persists ? t->m * t->columns * t->result_bytes : 0; /* beside the others */
   double shared = fmax(t->stages * t->depth * (t->m + t->n) * t->product->bytes + tile, 1);
-  if (threads > g->block_threads || shared > g->block_shared || registers > g->own_registers) return 0;
+  if (threads > g->block_threads || shared > g->block_shared || least > g->own_registers) return 0;
   double by_threads = floor(g->sm_threads / threads), by_registers = floor(g->sm_registers / (registers * threads));
   return fmin(fmin(g->sm_blocks, by_threads), fmin(by_registers, floor(g->sm_shared / shared)));
 }
@@ -276,7 +286,8 @@ static double step_cycles(const struct tiling *t, double at_once) {
   double read = grouped ? t->own_m * t->own_n / p->n + t->own_n * t->own_m / p->m : t->own_m + t->own_n;
   double feeding = t->teams * read * t->depth * p->bytes / SHARED_BYTES;
   double copying = t->bulk ? 0 : t->depth * (t->m + t->n) / t->lanes / t->gpu->warp * COPY;
-  return most_of(t->gpu, multiplying, feeding) + copying / SUBCORES;
+  double spilled = fmax(0, registers_of(t) - t->gpu->own_registers); /* of each thread, stored and loaded again */
+  return most_of(t->gpu, multiplying, feeding) + copying / SUBCORES + t->warps * 2 * spilled * t->gpu->spill;
 }
 
 /* Cycles for each accumulator on its way out. From registers, lanes store 8 bytes, four of them a sector, in more

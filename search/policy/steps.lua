@@ -49,14 +49,17 @@ end
 -- nil of 1.
 local function least_prime(n) return msched.divisors(n)[2] end
 
--- Decisions one step away: the choice before or after; the least prime factor of one part moved to another; of places,
--- the one before or after, the outermost loop, and the two that are none.
+local CHOICES = 2 -- so far from a choice others are near: what is between may fit nothing, as a vector of 3 elements
+
+-- Decisions one step away: the choices before and after; the least prime factor of one part moved to another; of
+-- places, the one before or after, the outermost loop, and the two that are none.
 local function near(draw)
   local list = {}
   if draw.kind == "SampleCategorical" and draw.decision then
     local at = draw.decision[1]
-    if at > 0 then list[1] = {at - 1} end
-    if at + 1 < #draw.attrs[1] then list[#list + 1] = {at + 1} end
+    for choice = math.max(0, at - CHOICES), math.min(at + CHOICES, #draw.attrs[1] - 1) do
+      if choice ~= at then list[#list + 1] = {choice} end
+    end
   elseif draw.kind == "SampleComputeLocation" and draw.decision then
     local at = draw.decision[1]
     for place = -2, math.max(at + 1, 0) do
