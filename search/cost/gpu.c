@@ -37,6 +37,7 @@ struct work {
   double bytes;                            /* that come to a block from the second level */
   double (*lanes)[MODEL_ITERS];            /* what each iteration variable is for each lane of a warp */
   uint32_t lane_count;                     /* 0: not found yet */
+  bool ahead;                              /* copies to shared memory run ahead of what reads them */
   bool spread;                             /* nothing binds the nest: the rules will, along its innermost loops */
 };
 
@@ -329,6 +330,7 @@ static void add_copied(struct work *w, const struct model_access *a, const struc
   double bytes = elements * ceil(row / SECTOR) * SECTOR / row * a->bytes;
   uint32_t ahead = at > 0 && w->shape.trips[at - 1] > 1 ? w->nest->loops[at - 1].ahead : 0;
   w->shared += laid * a->bytes * (ahead ? ahead + 1 : 1);
+  w->ahead = w->ahead || ahead > 0;
   w->bytes += times * bytes;
   add_rounds(w, copy, is_divided(a, tile, lanes * w->threads), times * ceil(elements / (lanes * w->threads)),
              lanes * a->bytes, ahead);
@@ -500,7 +502,8 @@ static bool waits_with_others(const struct work *w) {
 
 /* Cycles of a multiprocessor that has so many of the kernel's blocks, one after the other. */
 static double busy_cycles(const struct work *w, double blocks) {
-  enum { CHAINS = 8 }; /* additions that a warp has under way at most */
+  enum { CHAINS = 8 };         /* additions that a warp has under way at most */
+  const double AT_ONCE = 0.02; /* of such waits */
   const struct search_gpu *g = w->gpu;
   const struct model_nest *nest = w->nest;
   double spilled, resident = fmin(find_resident(w, &spilled), blocks);
@@ -509,8 +512,10 @@ static double busy_cycles(const struct work *w, double blocks) {
   double hidden = fmin(1, resident * w->warps * fmin(w->sums, CHAINS) / (g->multiply_adds * g->latency));
   double computed = arithmetic / hidden, step = fmax(fmax(computed, w->passes), issued);
   step += g->exposed * fmin(computed, w->passes) + 2 * spilled * g->spill;
-  double alone = (w->loads > 0 ? g->shared_latency / w->unrolled : 0) + w->sums * each; /* a warp's step by itself */
-  step = fmax(step, alone / (resident * w->warps));
+  double latency_of_loads = w->loads > 0 ? g->shared_latency / w->unrolled : 0;
+  step = fmax(step, (latency_of_loads + w->sums * each) / (resident * w->warps)); /* a warp's step by itself */
+  /* Where nothing else is waited for, warps may wait at once for what they load before their unrolled steps. */
+  if (w->ahead) step += AT_ONCE * latency_of_loads / (resident * w->warps);
   double block = w->warps * w->steps * step + w->fetches;
   double latency = waits_with_others(w) ? 0 : g->memory_latency;
   double waits = ceil(blocks / resident) * (w->waits + w->rounds + latency);

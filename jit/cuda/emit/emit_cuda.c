@@ -345,6 +345,12 @@ static bool sets_registers(const struct emit_c *e, tir_stmt kernel) {
   return false;
 }
 
+/* No other block fits on a multiprocessor beside one: of registers, or of shared memory. The assembler is told so: it
+ * schedules loads as far ahead as the registers of a block allow, and leaves none to blocks that will not be there. */
+static bool is_alone(const struct emit_c *e, tir_stmt kernel) {
+  return sets_registers(e, kernel) || 2 * e->asked.dynamic_bytes > e->target->gpu.shared_bytes;
+}
+
 /* Registers that a thread may have, as __launch_bounds__ lets the assembler share them out. */
 static int most_registers(const struct emit_c *e, tir_stmt kernel, int threads) {
   if (sets_registers(e, kernel)) return (int)tir_registers_each(threads);
@@ -373,7 +379,7 @@ static void write_kernel(struct emit_c *e, const struct tir_captures *c, uint32_
   fclose(e->out);
   e->out = e->functions;
   fprintf(e->out, "extern \"C\" __global__ void __launch_bounds__(%d%s) ", e->asked.threads,
-          sets_registers(e, c->loop) ? ", 1" : "");
+          is_alone(e, c->loop) ? ", 1" : "");
   int64_t cluster = tir_kernel_cluster(e->ir, c->loop);
   if (cluster > 1 && emit_cuda_has(e, TIR_HAS_CLUSTERS)) fprintf(e->out, "__cluster_dims__(%d, 1, 1) ", (int)cluster);
   fprintf(e->out, "%s(", e->asked.name);
