@@ -162,15 +162,16 @@ static const char *wide_type(int64_t bytes) {
   }
 }
 
+/* Addresses of shared memory have 32 bits: the assembler then has what is added to them in the instruction. */
 static const char *copy_function(struct emit_c *e, int bytes, char name[32]) {
   snprintf(name, 32, "ms_copy_%d", bytes);
   if (emit_c_needs(e, name))
     fprintf(
         e->helpers,
         "MS_PTX(void, %s, (void *to, const void *from, uint32_t bytes)) {\n"
-        "  asm volatile(\"{\\n  .reg .u64 to;\\n  cvta.to.shared.u64 to, %%0;\\n\"\n"
-        "               \"  %s.%s.shared.global [to], [%%1], %d, %%2;\\n}\"\n"
-        "               :\n               : \"l\"(to), \"l\"(from), \"r\"(bytes)\n               : \"memory\");\n}\n",
+        "  asm volatile(\"%s.%s.shared.global [%%0], [%%1], %d, %%2;\"\n"
+        "               :\n               : \"r\"((uint32_t)__cvta_generic_to_shared(to)), \"l\"(from), \"r\"(bytes)\n"
+        "               : \"memory\");\n}\n",
         name, emit_cuda_spelling(TIR_ASYNC_COPY), bytes == 16 ? "cg" : "ca", bytes);
   return name;
 }
