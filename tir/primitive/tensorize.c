@@ -6,7 +6,8 @@
  *           are those of the description's root block, in order, moved to where the block's begin, dimensions in front
  *           being single elements; its body is the description's, statement for statement, up to names, and to equal
  *           index arithmetic; buffers have the same types and storage scopes, and the strides that the implementation
- *           states as numbers.
+ *           states as numbers. A product may have its factors the other way round, and what is read first of two inputs
+ *           is then the description's second.
  * After:    the block's body is the implementation's, whose parameters are matched to the block's regions; annotations
  *           of the implementation are added where the block has none of that name. An init stays.
  * Forward:  what was in the block is dead; so is the loop. */
@@ -66,6 +67,7 @@ struct match {
   struct tir *ir;
   struct part desc;
   struct tir_import import;
+  bool turned;     /* the last two of what blocks read are compared the other way round, factors as they fit */
   const char *why; /* the first difference */
   tir_stmt at;
 };
@@ -76,6 +78,11 @@ static bool differs(struct match *m, tir_stmt at, const char *why) {
 }
 
 static bool equal_exprs(struct tir *ir, tir_expr a, tir_expr b);
+
+/* Whether one is a product of what the other is, the factors the other way round: the same number, by IEEE 754. */
+static bool equal_factors(struct tir *ir, const struct tir_expr_node *x, const struct tir_expr_node *y) {
+  return x->kind == TIR_MUL && equal_exprs(ir, x->a, y->b) && equal_exprs(ir, x->b, y->a);
+}
 
 static bool equal_operands(struct tir *ir, const struct tir_expr_node *x, const struct tir_expr_node *y) {
   for (uint32_t i = 0; i < x->count; i++)
@@ -104,7 +111,8 @@ static bool equal_exprs(struct tir *ir, tir_expr a, tir_expr b) {
   if (x.kind <= TIR_DATA) return false; /* leaves are equal if they are one */
   if (x.ref != y.ref) return false;
   if (x.count) return equal_operands(ir, &x, &y) && (x.kind != TIR_LOAD || equal_exprs(ir, x.a, y.a));
-  return equal_exprs(ir, x.a, y.a) && equal_exprs(ir, x.b, y.b) && equal_exprs(ir, x.c, y.c);
+  return (equal_exprs(ir, x.a, y.a) && equal_exprs(ir, x.b, y.b) && equal_exprs(ir, x.c, y.c)) ||
+         equal_factors(ir, &x, &y);
 }
 
 static bool same(struct match *m, tir_expr own, tir_expr described) {
@@ -170,9 +178,12 @@ static bool same_region(struct match *m, struct tir_region own, struct tir_regio
 
 static bool same_regions(struct match *m, struct tir_span own, struct tir_span described, bool maps) {
   if (own.count != described.count) return false;
-  for (uint32_t i = 0; i < own.count; i++)
-    if (!same_region(m, m->ir->regions.at[own.first + i], m->desc.ir->regions.at[described.first + i], maps))
+  bool turns = m->turned && own.count >= 2;
+  for (uint32_t i = 0; i < own.count; i++) {
+    uint32_t from_end = own.count - 1 - i, at = turns && from_end < 2 ? own.count - 2 + from_end : i;
+    if (!same_region(m, m->ir->regions.at[own.first + at], m->desc.ir->regions.at[described.first + i], maps))
       return false;
+  }
   return true;
 }
 
@@ -303,9 +314,20 @@ static bool matches(struct match *m, tir_block block) {
   return same_list(m, block, m->desc.root, TIR_BODY);
 }
 
+static void open_description(struct match *m, bool turned) {
+  m->turned = turned;
+  tir_import_open(&m->import, m->ir, m->desc.ir);
+}
+
+/* As the description has them, or else with two inputs the other way round; a refusal is of the former. */
 static bool check_match(struct match *m, tir_block block, ms_error *err) {
   m->why = NULL;
   if (matches(m, block)) return true;
+  if (tir_block_at(m->ir, block)->reads.count >= 2) {
+    tir_import_close(&m->import);
+    open_description(m, true); /* the first difference stays */
+    if (matches(m, block)) return true;
+  }
   return tir_refuse(m->ir, err, MS_TENSORIZE_MISMATCH, m->at, "%s than what the intrinsic's description says", m->why);
 }
 
@@ -408,7 +430,7 @@ static void edit_tensorize(struct match *m, tir_block block, const struct part *
 
 static bool tensorize_block(struct match *m, tir_block block, const struct part *impl, ms_error *err) {
   assert(tir_is(m->ir, block, TIR_BLOCK));
-  tir_import_open(&m->import, m->ir, m->desc.ir);
+  open_description(m, false);
   bool accepted = check_match(m, block, err) && check_strides(m, block, impl, err);
   if (accepted) edit_tensorize(m, block, impl);
   tir_import_close(&m->import);
