@@ -165,10 +165,12 @@ bool model_read_products(struct search_estimator *d, const struct tir *ir, const
 
 static const double SHARED_BYTES = 128; /* that shared memory gives a cycle */
 static const double SUBCORES = 4;       /* of a multiprocessor, each with tensor cores of its own, which a warp uses */
-static const double ACCESS = 16, ACCUMULATOR = 4;     /* bytes of a thread's widest access; of an accumulator */
-static const double SHORT = 2, PAIR = 2;              /* bytes that stmatrix stores; elements of a lane side by side */
-static const double EXCHANGE = 3;                     /* a shuffle of four bytes, and two choices */
-static const double COPY = 2;                         /* cycles of a warp's load and store, where threads copy */
+static const double ACCESS = 16, ACCUMULATOR = 4; /* bytes of a thread's widest access; of an accumulator */
+static const double SHORT = 2, PAIR = 2;          /* bytes that stmatrix stores; elements of a lane side by side */
+static const double EXCHANGE = 3;                 /* a shuffle of four bytes, and two choices */
+static const double COPY = 2;                     /* cycles of a warp's load and store, where threads copy */
+static const double COPY_APART = 13; /* of less than WORD bytes, whose place each thread computes; by machine code */
+static const double WORD = 4;        /* bytes that an asynchronous copy has at least */
 static const double PRODUCERS = TIR_GROUP / TIR_WARP; /* warps that only copy, where some do */
 
 /* A product as a candidate has it. */
@@ -285,7 +287,8 @@ static double step_cycles(const struct tiling *t, double at_once) {
   /* By a warp, into registers; groups of warps read for each product. */
   double read = grouped ? t->own_m * t->own_n / p->n + t->own_n * t->own_m / p->m : t->own_m + t->own_n;
   double feeding = t->teams * read * t->depth * p->bytes / SHARED_BYTES;
-  double copying = t->bulk ? 0 : t->depth * (t->m + t->n) / t->lanes / t->gpu->warp * COPY;
+  double copy = t->lanes * p->bytes < WORD ? COPY_APART : COPY;
+  double copying = t->bulk ? 0 : t->depth * (t->m + t->n) / t->lanes / t->gpu->warp * copy;
   double spilled = fmax(0, registers_of(t) - t->gpu->own_registers); /* of each thread, stored and loaded again */
   return most_of(t->gpu, multiplying, feeding) + copying / SUBCORES + t->warps * 2 * spilled * t->gpu->spill;
 }
