@@ -202,7 +202,8 @@ local function tensor_tiling(target, groups)
                          block_registers = GPU.sm_registers},
           shared_bytes = target.shared_bytes, write = {need = "must", levels = {2}, scope = "shared.dyn"},
           read = {levels = {4}, scope = "shared.dyn"}, groups = groups,
-          split = split_of(target, TENSOR_RESULTS, 256), pads = {least = 0.25, multiples = {8, 4, 2}, share = 0.125}}
+          channels_first = true, split = split_of(target, TENSOR_RESULTS, 256),
+          pads = {least = 0.25, multiples = {8, 4, 2}, share = 0.125}}
 end
 
 -- Columns of attention are divided among blocks where these are fewer than a GPU's multiprocessors.
@@ -394,7 +395,8 @@ targets.metaschedule = {
     multi_level_tiling_tensor_core = function(target)
       local groups = {wmma("float16", "float32", "f16", "f32"), wmma("float16", "float16", "f16", "f16"),
                       wmma("int8", "int32", "s8", "s32"), mma("float32", "f32"), mma("float16", "f16")}
-      return targets.changed(tensor_tiling(target, groups), {warp_limits = false, split = false, pads = false})
+      return targets.changed(tensor_tiling(target, groups),
+                             {warp_limits = false, split = false, pads = false, channels_first = false})
     end,
     multi_level_tiling = function(target)
       return targets.changed(targets.cuda.multi_level_tiling(target), {warp_tile = false})

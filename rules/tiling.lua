@@ -12,6 +12,7 @@
 --   stages               depths of software pipelines, where copies may run ahead
 --   runs                 of each input in turn, and `result`: elements that are neighbours from a multiple of as many
 --                        on, which vectors are held against; nil: they are not
+--   order                the numbers of the inputs, in the order in which they are copied; nil: as the block reads them
 --   split                {most_results, least, parts}: reductions of so many results at most are divided (split-K) into
 --                        one of these numbers of parts, of at least so many terms each; nil: none is
 --   warp_tile, lanes     the lanes of a warp are a tile (warp_tile.lua), and where they lie; nil: they follow results
@@ -133,7 +134,10 @@ end
 function tiling.add_read_caches(state, level, p, scope)
   local sch, written, caches = state.sch, {}, {}
   for _, w in ipairs(sch:writes(state.block)) do written[w.buffer] = true end
-  for i, r in ipairs(sch:reads(state.block)) do
+  local reads = sch:reads(state.block)
+  for k = 1, #(p.order or reads) do
+    local i = p.order and p.order[k] or k
+    local r = reads[i]
     if not written[r.buffer] and #r.shape > 0 then
       local cache = sch:cache_read(state.block, i - 1, scope or p.read.scope, {state.block})
       sch:compute_at(cache, last(state.tiles[level]), {preserve_unit_loops = true})

@@ -21,12 +21,15 @@
 -- registers, in sketches of their own; others go through what follows them there, and also, in sketches of their own,
 -- by tiles of columns in shared memory; epilogue: choices of how many columns; tensor_stores: whether one thread has
 -- TMA store a tile, 1, or threads do, 0. Sums of few results may be divided among thread blocks (tiling.lua, split).
+-- channels_first: results that follow one another along rows of a product, as those of images with channels first, are
+-- of a product with its operands the other way round, and such images are also copied with channels last
+-- (channels_last.lua), in sketches of their own.
 -- pads: sides that no group divides are padded (products.lua): copies to shared memory fill with zeros what is beyond
 -- the inputs, and what is beyond the result is not stored.
 -- Source: Feng et al., "TensorIR", ASPLOS 2023, section 4.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 local products, fragment_limits = msched.load "rules.products", msched.load "rules.fragment_limits"
-local nest = msched.load "rules.register_loops"
+local channels_last, nest = msched.load "rules.channels_last", msched.load "rules.register_loops"
 
 -- Whether the intrinsics of a group are for what the block multiplies and adds up.
 local function has_types(sch, block, group, classes)
@@ -161,12 +164,14 @@ end
 local STORES = {result = store_result, lanes = store_by_lanes, tiles = store_by_tiles}
 
 -- So many blocks are a cluster: of one row of tiles, whose first input they share, or else of one column, whose second.
--- Windows of pixels are not multicast.
+-- Windows of pixels are not multicast, of whichever input they are.
 local function add_cluster(sch, group, producer, blocks, taken)
   local cluster = common.sample_equal(sch, group.clusters)
   local name, rows, columns = cluster:name(), taken.rows, taken.columns
-  local shares = string.format("(%s <= 1 and %s %% %s == 0)", columns, rows, name)
-  if not taken.windows then shares = string.format("(%s %% %s == 0 or %s)", columns, name, shares) end
+  local along_m = string.format("(%s <= 1 and %s %% %s == 0)", columns, rows, name)
+  local along_n, shares = string.format("%s %% %s == 0", columns, name), along_m
+  if taken.windows and taken.turned then shares = along_n
+  elseif not taken.windows then shares = string.format("(%s or %s)", along_n, along_m) end
   if blocks then shares = string.format("%s and %s %% %s == 0", shares, blocks:name(), name) end
   sch:assert(string.format("%s <= 1 or (1 <= %s and %s)", name, producer:name(), shares))
   return cluster
@@ -266,20 +271,19 @@ local function without_copies(group)
 end
 
 -- The group, with what TMA bulk tensor copies bring of both operands: numbers of m, n and k that tiles divide. Where
--- they bring none of one, or less than one of the group's products has, threads copy both. What is packed lies as its
--- tiles.
+-- they bring none of one, or less than one of the group's products has, threads copy both. packs: of which, "a" or "b",
+-- a constant is packed, and lies as its tiles; nil: of none.
 local function with_copies(sch, block, group, copies, by_columns, a_by_columns, packs)
   if not group.boxes then return group end
   local a, b, extents = brought_by(sch, copies.a), brought_by(sch, copies.b), sch:iter_extents(block)
-  if packs then
-    local n, k = extents[#extents - 1], extents[#extents]
-    b = by_columns and {n, k} or {k, n}
-  end
+  local m, n, k = table.unpack(extents, #extents - 2)
+  if packs == "a" then a = a_by_columns and {k, m} or {m, k} end
+  if packs == "b" then b = by_columns and {n, k} or {k, n} end
   if a[1] == 0 or b[1] == 0 then return without_copies(group) end
   local function side(copy, columns) return copy[columns and 2 or 1], copy[columns and 1 or 2] end
-  local m, k = side(a, a_by_columns)
-  local n, depth = side(b, not by_columns)
-  local units, copied = group.multiples, {{m}, {n}, {k, depth}}
+  local rows, along_a = side(a, a_by_columns)
+  local columns, along_b = side(b, not by_columns)
+  local units, copied = group.multiples, {{rows}, {columns}, {along_a, along_b}}
   for d, unit in ipairs {units.m, units.n, units.k} do
     for _, run in ipairs(copied[d]) do
       if run < extents[#extents - 3 + d] and run % unit ~= 0 then return without_copies(group) end
@@ -354,15 +358,6 @@ local function split_within(group, batch, shared_bytes, taken)
   end
 end
 
--- The rows of the second input, as they lie, are what is summed.
-local function lies_by_columns(sch, block, classes)
-  local loops = {sch:get_loops(block)}
-  for _, v in ipairs(classes.k) do
-    if sch:strides(block, loops[v])[classes.inputs[2]] == 1 then return true end
-  end
-  return false
-end
-
 -- How far apart the values of an iteration are in an input: of that among `numbers` which is the innermost of more than
 -- one value.
 local function innermost_stride(sch, block, numbers, input)
@@ -380,14 +375,43 @@ local function lies_transposed(sch, block, classes)
   return innermost_stride(sch, block, classes.m, input) < innermost_stride(sch, block, classes.k, input)
 end
 
--- Whether the second input is a constant that lies in another order than tiles of it: packed ahead, it is copied by
--- whole vectors, and nothing computes where its elements are. TMA needs no help, but where wgmma reads columns
--- alone.
-local function is_packed(sch, block, classes, by_columns)
-  local read, dimensions = sch:reads(block)[classes.inputs[2]], 0
+-- The rows of the second input, as they lie, are what is summed: of a turned product, an image's channels, as its
+-- pixels follow one another by taps, too.
+local function lies_by_columns(sch, block, classes)
+  local input, loops = classes.inputs[2], {sch:get_loops(block)}
+  if classes.turned then return innermost_stride(sch, block, classes.k, input) == 1 end
+  for _, v in ipairs(classes.k) do if sch:strides(block, loops[v])[input] == 1 then return true end end
+  return false
+end
+
+-- The classes of a block's iterations, as a product whose results follow one another along its columns: turned, with
+-- the second operand first, where those do along rows else, as of images with channels first. nil: it is no product.
+local function classify(sch, block, p)
+  local classes = products.classify(sch, block)
+  if not classes or not p.channels_first or not products.sides(sch, block, classes) then return classes end
+  local result = #sch:reads(block) + 1
+  local columns, rows = innermost_stride(sch, block, classes.n, result), innermost_stride(sch, block, classes.m, result)
+  if columns <= rows then return classes end
+  return {batch = classes.batch, m = classes.n, n = classes.m, k = classes.k, turned = true,
+          inputs = {classes.inputs[2], classes.inputs[1]}}
+end
+
+-- Which operand a filter is, as it may be constant: the second, of a turned product the first.
+local function filter_of(classes)
+  if classes.turned then return 1, "a", "b" end
+  return 2, "b", "a"
+end
+
+-- Whether the filter is a constant that lies in another order than tiles of it: packed ahead, it is copied by whole
+-- vectors, and nothing computes where its elements are. TMA needs no help, but where wgmma reads columns alone.
+-- last: whether what is summed is innermost in tiles.
+local function is_packed(sch, block, classes, last)
+  local input, dimensions = classes.inputs[filter_of(classes)], 0
+  local read = sch:reads(block)[input]
   for _, extent in ipairs(read.shape) do dimensions = dimensions + (extent > 1 and 1 or 0) end
-  return common.constants(sch)[read.buffer]
-    and (dimensions > 2 + #classes.batch or (by_columns or false) ~= lies_by_columns(sch, block, classes))
+  local lies_so = classes.turned and not lies_transposed(sch, block, classes)
+    or not classes.turned and lies_by_columns(sch, block, classes)
+  return common.constants(sch)[read.buffer] and (dimensions > 2 + #classes.batch or last ~= lies_so)
 end
 
 local function gcd(a, b)
@@ -446,7 +470,7 @@ local function for_padded(sch, block, group, classes, p, by_columns, a_by_column
   local runs, apart = runs_of(sch, block, classes, by_columns, a_by_columns)
   local boxes, reads = not ends, sch:reads(block)
   for i, at in ipairs(classes.inputs) do
-    boxes = boxes and (packs and i == 2 or apart[i] * reads[at].bytes % BOX_ALIGNMENT == 0)
+    boxes = boxes and (packs and i == filter_of(classes) or apart[i] * reads[at].bytes % BOX_ALIGNMENT == 0)
   end
   if group.boxes and not boxes then group = without_copies(group) end
   return group, setmetatable({runs = runs}, {__index = p})
@@ -462,24 +486,27 @@ local function with_group(sch, block, group, classes, p, padding, stores)
   local a_by_columns = group.sync_columns ~= nil and lies_transposed(sch, block, classes)
   if a_by_columns then sync = group.sync_columns .. (by_columns and "_trans" or "") end
   local alone = group.warps and group.by_columns -- wgmma of tiles by columns alone: others are transposed one by one
-  local packs = (alone or not group.warps) and is_packed(sch, block, classes, by_columns)
-  local constant = group.boxes and common.constants(sch)[sch:reads(block)[classes.inputs[2]].buffer]
+  local number, filter, image = filter_of(classes)
+  local last_summed = by_columns or false
+  if filter == "a" then last_summed = not a_by_columns end
+  local packs = (alone or not group.warps) and is_packed(sch, block, classes, last_summed)
+  local constant = group.boxes and common.constants(sch)[sch:reads(block)[classes.inputs[number]].buffer]
   local sides = products.sides(sch, block, classes)
   if padding then
     local ends = ends_within(sch, block, classes, p, sides, padding)
     group, p = for_padded(sch, block, group, classes, p, by_columns, a_by_columns, ends, packs or constant)
-  elseif alone then
-    p = setmetatable({runs = runs_of(sch, block, classes, by_columns)}, {__index = p})
+  elseif alone or classes.turned then
+    p = setmetatable({runs = runs_of(sch, block, classes, by_columns, a_by_columns)}, {__index = p})
   end
   local copies = products.to_product(sch, block, classes, {by_columns = by_columns, a_by_columns = a_by_columns})
   if padding and not products.pad(sch, block, classes, copies, sides, padding) then return nil end
   -- Of a constant that TMA does not bring it brings what is packed.
-  packs = packs or constant and brought_by(sch, copies.a)[1] > 0 and brought_by(sch, copies.b)[1] == 0
-  if p.runs and packs then p.runs[2] = nil end
-  group = with_copies(sch, block, group, copies, by_columns, a_by_columns, packs)
+  packs = packs or constant and brought_by(sch, copies[image])[1] > 0 and brought_by(sch, copies[filter])[1] == 0
+  if p.runs and packs then p.runs[number] = nil end
+  group = with_copies(sch, block, group, copies, by_columns, a_by_columns, packs and filter)
   if packs then
-    copies.packed = copies.b
-    common.pack_ahead(sch, copies.b)
+    copies.packed = copies[filter]
+    common.pack_ahead(sch, copies[filter])
   end
   local product = tiling.blockize_for(sch, block, sync)
   sch:annotate(product, "meta_schedule.auto_tensorize", sync)
@@ -490,7 +517,8 @@ local function with_group(sch, block, group, classes, p, padding, stores)
     p = setmetatable({structure = group.structure, warps = group.warps,
                       vector_load_lengths = group.vector_load_lengths}, {__index = p})
   end
-  local taken = {windows = p.windows or #classes.k > 1}
+  if classes.turned then p = setmetatable({order = classes.inputs}, {__index = p}) end
+  local taken = {windows = p.windows or #classes.k > 1, turned = classes.turned}
   local split = group.inner and split_for(group, #classes.batch)
     or group.warps and split_within(group, #classes.batch, p.shared_bytes, taken)
     or p.warp_limits and fragment_limits.split(sch, product, group, #classes.batch, p, by_columns)
@@ -512,9 +540,9 @@ end
 -- The schedule whose sums are divided, the parts computed by a group: straight to memory, where it can; nil: there is
 -- none, or no tiles of a part are what a GPU launches.
 local function with_divided(sch, block, group, p)
-  local fixed = sums_several(sch, block, products.classify(sch, block))
+  local fixed = sums_several(sch, block, classify(sch, block, p))
   local other, partial = tiling.divide_sums(sch, block, p.split, group.multiples.k, p.pads, fixed)
-  local classes = other and products.classify(other, partial)
+  local classes = other and classify(other, partial, p)
   if not classes then return nil end
   p = setmetatable({divided = true}, {__index = p})
   for _, own in ipairs(fitting(other, partial, p, classes)) do
@@ -530,7 +558,7 @@ local STORES_OF = {followed = {"lanes", "tiles"}, result = {"result", "tiles"}}
 
 -- Adds the schedules of the groups that fit.
 local function add_groups(results, sch, block, p)
-  local classes, followed = products.classify(sch, block), #sch:consumers(block) > 0
+  local classes, followed = classify(sch, block, p), #sch:consumers(block) > 0
   for _, f in ipairs(classes and fitting(sch, block, p, classes) or {}) do
     local group, s = f.group, sch:copy()
     results[#results + 1] = with_group(s, s:handle(block), group, classes, p, f.padding)
@@ -551,6 +579,9 @@ return msched.rule {
     local results, p, of, b = {}, self.parameters, nest.by_products(sch, block)
     if of ~= sch then p = setmetatable({windows = true}, {__index = p}) end
     add_groups(results, of, b, p)
+    local last, copied
+    if p.channels_first then last, copied = channels_last.of(of, b) end
+    if last then add_groups(results, last, copied, p) end
     results[#results + 1] = sch
     return results
   end,

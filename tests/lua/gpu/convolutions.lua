@@ -2,7 +2,8 @@
 -- paddings and groups, and transposed ones, channels last and first, and random draws of each. Each that asks for TMA
 -- bulk tensor copies gets them for both operands, as the draw and the analytical model take it; the lowered function
 -- computes the same in the interpreter, its source on the CPU (RUN_KERNELS), and NVRTC, where it is installed, compiles
--- it.
+-- it. An image with channels first whose lines no tile divides is the second operand of products, as it lies or copied
+-- with channels last: results are stored by whole accesses, and TMA brings its pixels.
 -- usage: msched convolutions.lua RUN_KERNELS CONVOLUTIONS DRAWS SEED
 local ms = require "msched"
 local te = ms.te
@@ -11,6 +12,7 @@ local tune, jobs_of = ms.load "search.tune", dofile(here .. "../jobs.lua")
 local files = dofile(here .. "../../support/lua/files.lua")
 
 local analytical = ms.load "search.cost.analytical"
+local named = dofile(here .. "../../support/lua/workloads.lua").named
 local TARGET = "cuda -arch=sm_90a"
 local run_kernels, convolutions, draws, seed = arg[1], math.tointeger(arg[2]), math.tointeger(arg[3]),
   math.tointeger(arg[4])
@@ -83,9 +85,9 @@ local function convolution()
                   constant and ", constant" or ""), last
 end
 
--- Random draws of the sketches whose products are of warp groups, by three streams in turn; persistent blocks are fewer
--- than tiles.
-local function drawn(func, number)
+-- So many random draws of the sketches whose products are of warp groups, by three streams in turn; persistent blocks
+-- are fewer than tiles.
+local function drawn(func, number, count)
   local rules = sources:path "rules.lua"
   files.write(rules, [[
 local ms, targets = require "msched", (require "msched").load "rules.targets"
@@ -103,7 +105,7 @@ ms.space(targets.changed(own, {
   end
   assert(#sketches > 0, "no sketch multiplies by warp groups")
   local pool = ms.pool(func, {jobs = 1, target = TARGET, files = {rules}})
-  local made, _, script_error = pool:replay(jobs_of({sketches = sketches}, draws, seed + number % 3), false)
+  local made, _, script_error = pool:replay(jobs_of({sketches = sketches}, count, seed + number % 3), false)
   pool:close()
   assert(not script_error, script_error)
   return made
@@ -189,12 +191,38 @@ local function check_estimates()
   assert(brought > 9 and not_brought > 1)
 end
 
+-- A draw of each kind that stores whole vectors: of the image as it lies, and of its copy, which TMA brings.
+local function check_channels_first()
+  local func = named("conv2d", "1 14 14 16 64 3 1 1 layout=NCHW dtype=float16")
+  sources:begin(func)
+  local found = {}
+  for number, c in ipairs(drawn(func, 0, 24)) do
+    local scheduled, path = c and ms.apply(func, c.trace):func(), sources:path(number .. ".cu")
+    local kernel = c and ms.build(scheduled, {target = TARGET})
+    if kernel then kernel:export(path) end
+    local text, kernels = kernel and files.read(path) or "", kernel and #kernel:resources()
+    local by_tma = text:find("ms_im2col_copy_", 1, true) ~= nil
+    if text:find("*(uint2 *)(conv2d + ", 1, true) and not found[kernels] and by_tma == (kernels == 3) then
+      found[kernels] = true
+      ms.check_lowered(func, scheduled, TARGET, number)
+      sources:compile(kernel)
+    elseif kernel then
+      os.remove(path)
+    end
+  end
+  assert(found[1] and found[3], "no draw is of the image as it lies, or of its copy by TMA")
+  local agree, said = sources:agree()
+  assert(agree == 2, said)
+  sources:finish()
+end
+
 check_estimates()
+check_channels_first()
 for number = 1, convolutions do
   local func, what, last = convolution()
   sources:begin(func)
   local here_written, here_asked, here_packed, seen = 0, asked, packed, {}
-  for i, c in ipairs(drawn(func, number)) do
+  for i, c in ipairs(drawn(func, number, draws)) do
     if c and not seen[c.hash] then
       seen[c.hash] = true
       if check(func, ms.apply(func, c.trace):func(), i, what) then here_written = here_written + 1 end
