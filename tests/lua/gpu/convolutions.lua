@@ -191,26 +191,42 @@ local function check_estimates()
   assert(brought > 9 and not_brought > 1)
 end
 
--- A draw of each kind that stores whole vectors: of the image as it lies, and of its copy, which TMA brings.
+-- Whether a copy of the trace has one element at once, and no other choice.
+local function fetches_one(trace)
+  for _, d in ipairs(trace:draws()) do
+    if d.annotates == "meta_schedule.cooperative_fetch" and table.concat(d.attrs[1], " ") == "1" then return true end
+  end
+end
+
+-- A draw of each kind that stores whole vectors: of the image as it lies, and of its copy, which TMA brings, also by the
+-- estimate. Vectors are drawn where there are some; neighbours along pixels multicast the filter.
 local function check_channels_first()
-  local func = named("conv2d", "1 14 14 16 64 3 1 1 layout=NCHW dtype=float16")
+  local func = named("conv2d", "4 8 8 16 64 3 1 1 layout=NCHW dtype=float16")
   sources:begin(func)
-  local found = {}
-  for number, c in ipairs(drawn(func, 0, 24)) do
+  local found, clusters = {}, false
+  for number, c in ipairs(drawn(func, 0, 160)) do
     local scheduled, path = c and ms.apply(func, c.trace):func(), sources:path(number .. ".cu")
-    local kernel = c and ms.build(scheduled, {target = TARGET})
-    if kernel then kernel:export(path) end
-    local text, kernels = kernel and files.read(path) or "", kernel and #kernel:resources()
-    local by_tma = text:find("ms_im2col_copy_", 1, true) ~= nil
-    if text:find("*(uint2 *)(conv2d + ", 1, true) and not found[kernels] and by_tma == (kernels == 3) then
-      found[kernels] = true
-      ms.check_lowered(func, scheduled, TARGET, number)
-      sources:compile(kernel)
-    elseif kernel then
-      os.remove(path)
+    clusters = clusters or c and scheduled:script():find('"software_pipeline_multicast": 2', 1, true) ~= nil
+    local kernel = c and not (found[1] and found[3]) and ms.build(scheduled, {target = TARGET})
+    if kernel then
+      kernel:export(path)
+      local text, kernels, notes = files.read(path), #kernel:resources(), table.concat(kernel:notes(), "; ")
+      local by_tma, own = text:find("ms_im2col_copy_", 1, true) ~= nil, c.sketch_trace
+      assert(not notes:find("is not vectorized", 1, true), notes)
+      assert(kernels == 3 or fetches_one(own), "vectors are drawn that the image has not")
+      assert(not by_tma or ms.estimate(func, own, machine) ~= by_threads(func, own), "the estimate has threads copy")
+      if text:find("*(uint4 *)(conv2d + ", 1, true) and not found[kernels] and by_tma == (kernels == 3) then
+        found[kernels] = true
+        ms.check_lowered(func, scheduled, TARGET, number)
+        sources:compile(kernel)
+      else
+        os.remove(path)
+      end
     end
+    if found[1] and found[3] and clusters then break end
   end
   assert(found[1] and found[3], "no draw is of the image as it lies, or of its copy by TMA")
+  assert(clusters, "no draw has clusters")
   local agree, said = sources:agree()
   assert(agree == 2, said)
   sources:finish()
