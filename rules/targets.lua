@@ -119,14 +119,16 @@ local function mma_sync(inputs, output, short_inputs, short_output, k)
   local shape = string.format("_16x16x%d_", k)
   local by_columns = k ~= 16
   local transposed = by_columns and "_trans" or ""
+  local sync = "warp_mma_sync" .. shape .. short_inputs:rep(2) .. short_output
+  local function load_b(columns) return "warp_mma_load" .. shape .. short_inputs .. "_b" .. columns .. "_swizzled" end
   return {inputs = inputs, output = output, multiples = {m = 16, n = 16, k = k}, read_scope = "shared.dyn.swizzle",
-          by_columns = by_columns,
+          by_columns = by_columns, sync_by_columns = sync .. "_trans", load_b_by_columns = load_b "_trans",
           scopes = {a = "mma.matrix_a", b = "mma.matrix_b", c = "mma.accumulator"},
           registers = 8, operands = 4, beside = FRAGMENT_REGISTERS,
           fill = "warp_mma_fill_16x16_" .. short_output,
-          sync = "warp_mma_sync" .. shape .. short_inputs:rep(2) .. short_output .. transposed,
+          sync = sync .. transposed,
           load_a = "warp_mma_load" .. shape .. short_inputs .. "_a_swizzled",
-          load_b = "warp_mma_load" .. shape .. short_inputs .. "_b" .. transposed .. "_swizzled",
+          load_b = load_b(transposed),
           store = "warp_mma_store_16x16_" .. short_output .. "_shared_dyn"}
 end
 
@@ -217,8 +219,6 @@ local function softmax_by_warps(target, factors)
   local groups = {}
   for inputs, short in pairs(factors) do
     local product = mma_sync(inputs, "float32", short, "f32", 16)
-    product.sync_by_columns = product.sync .. "_trans"
-    product.load_b_by_columns = product.load_b:gsub("_b_", "_b_trans_")
     product.a, product.b, product.c = product.scopes.a, product.scopes.b, product.scopes.c
     product.rows, product.tiles = "mma.rows", product.read_scope
     groups[#groups + 1] = product

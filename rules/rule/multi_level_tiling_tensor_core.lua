@@ -3,13 +3,14 @@
 -- iterations of a product of matrices (the copies that index by them are inlined again); tiles are loaded to shared
 -- memory by all threads of a block, from there to fragments by warps. Opens what each group that fits makes, and the
 -- block as it was. Parameters: those of tiling.lua; groups of intrinsics, each {inputs, output, multiples = {m, n, k},
--- scopes = {a, b, c}, fill, load_a, load_b, sync, store, by_columns, padding, read_scope, inner = {m, n}, pipeline}:
--- types of the elements (second: of the second input's, if they are others), what the extents are multiples of, storage
--- scopes of fragments; whether tiles of the second
--- input lie by columns; the elements by which rows of tiles are padded, or the scope of swizzled tiles; how many
--- products' rows and columns a warp loads at once, where it is more than one; whether copies of tiles run ahead of the
--- products. A second input that is constant is packed ahead as that matrix. Groups without loads also have
--- {sync_by_columns, sync_columns, structure, warps, ahead, registers, beside, bytes, vector_load_lengths, boxes}:
+-- scopes = {a, b, c}, fill, load_a, load_b, sync, store, by_columns, padding, read_scope, inner = {m, n}, pipeline,
+-- sync_by_columns, load_b_by_columns}: types of the elements (second: of the second input's, if they are others), what
+-- the extents are multiples of, storage scopes of fragments; whether tiles of the second input lie by columns; the
+-- elements by which rows of tiles are padded, or the scope of swizzled tiles; how many products' rows and columns a
+-- warp loads at once, where it is more than one; whether copies of tiles run ahead of the products; what multiplies and
+-- loads a second input by columns that is an image, or is of groups without loads. A filter that is constant is packed
+-- ahead as that matrix. Groups without loads also have
+-- {sync_columns, structure, warps, ahead, registers, beside, bytes, vector_load_lengths, boxes}:
 -- products of so many warps at once, of tiles as they lie in shared memory (the second input's by columns where its own
 -- rows do, the first's where its columns do); choices of how many steps copies run ahead; registers of a thread for one
 -- fragment of accumulators, and beside all of them; the bytes of an input's element; how many of them a thread copies
@@ -480,8 +481,10 @@ end
 -- accumulators leave registers; nil: by way of shared memory, all together. nil: they cannot.
 local function with_group(sch, block, group, classes, p, padding, stores)
   local by_columns, sync = group.by_columns, group.sync
-  if group.sync_by_columns and lies_by_columns(sch, block, classes) then
+  local either = group.sync_by_columns and (group.warps or classes.turned)
+  if either and lies_by_columns(sch, block, classes) then
     by_columns, sync = true, group.sync_by_columns
+    group = setmetatable({load_b = group.load_b_by_columns}, {__index = group})
   end
   local a_by_columns = group.sync_columns ~= nil and lies_transposed(sch, block, classes)
   if a_by_columns then sync = group.sync_columns .. (by_columns and "_trans" or "") end

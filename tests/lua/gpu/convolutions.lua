@@ -198,8 +198,8 @@ local function fetches_one(trace)
   end
 end
 
--- A draw of each kind that stores whole vectors: of the image as it lies, and of its copy, which TMA brings, also by the
--- estimate. Vectors are drawn where there are some; neighbours along pixels multicast the filter.
+-- A draw of each kind that stores whole vectors: of the image as it lies, and of its copy, which TMA brings, in the
+-- estimate, too. Vectors are drawn where there are some; neighbours along pixels multicast the filter.
 local function check_channels_first()
   local func = named("conv2d", "4 8 8 16 64 3 1 1 layout=NCHW dtype=float16")
   sources:begin(func)
@@ -232,8 +232,29 @@ local function check_channels_first()
   sources:finish()
 end
 
+-- The same on sm_80, by mma.sync: pixels of the copy are columns.
+local function check_pixels_by_columns()
+  local func, target = named("conv2d", "1 4 8 16 16 3 1 1 layout=NCHW dtype=float16"), "cuda -arch=sm_80"
+  local sketches = {}
+  for _, s in ipairs(tune.open(func, ms.target(target), {}).sketches) do
+    if s.trace:json():find("warp_mma_sync_16x16x16_f16f16f32_trans", 1, true) then sketches[#sketches + 1] = s end
+  end
+  assert(#sketches == 1, "one sketch has pixels by columns")
+  local pool = ms.pool(func, {jobs = 1, target = target})
+  local c = pool:replay(jobs_of({sketches = sketches}, 1, seed), false)[1]
+  pool:close()
+  sources:begin(func)
+  local scheduled = ms.apply(func, c.trace):func()
+  ms.build(scheduled, {target = target}):export(sources:path "1.cu")
+  ms.check_lowered(func, scheduled, target, 0)
+  local agree, said = sources:agree()
+  assert(agree == 1, said)
+  sources:finish()
+end
+
 check_estimates()
 check_channels_first()
+check_pixels_by_columns()
 for number = 1, convolutions do
   local func, what, last = convolution()
   sources:begin(func)
