@@ -317,7 +317,7 @@ targets.cuda = {
             limits = {vthreads = target.max_vthread, shared_bytes = target.shared_bytes, local_bytes = LOCAL_BYTES},
             vector_load_lengths = {1, 2, 3, 4, 8, 16}, vector_bytes = target.vector_bytes,
             write = {need = "must", levels = {3}, scope = "local"}, read = {levels = {4}, scope = "shared"},
-            stages = target.arch >= 80 and {4, 5} or {}, packs = true, warp_tile = warp_tile(target),
+            stages = target.arch >= 80 and {4, 5} or {}, packs = true, groups = true, warp_tile = warp_tile(target),
             split = split_of(target, TILE_RESULTS, 128)}
   end,
   depthwise_tile = function(target)
@@ -386,7 +386,7 @@ targets.metaschedule = {
     rules = METASCHEDULE, postprocs = METASCHEDULE_GPU, cross_thread_reduction = METASCHEDULE_REDUCTION,
     multi_level_tiling = function(target)
       return targets.changed(targets.cuda.multi_level_tiling(target),
-                             {limits = false, split = false, warp_tile = false})
+                             {limits = false, split = false, warp_tile = false, groups = false})
     end,
   }),
   tensor_core = targets.changed(targets.cuda, {
@@ -399,7 +399,7 @@ targets.metaschedule = {
                              {warp_limits = false, split = false, pads = false, channels_first = false})
     end,
     multi_level_tiling = function(target)
-      return targets.changed(targets.cuda.multi_level_tiling(target), {warp_tile = false})
+      return targets.changed(targets.cuda.multi_level_tiling(target), {warp_tile = false, groups = false})
     end,
   }),
   llvm = targets.changed(targets.llvm, {

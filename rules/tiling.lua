@@ -18,6 +18,7 @@
 --   warp_tile, lanes     the lanes of a warp are a tile (warp_tile.lua), and where they lie; nil: they follow results
 --   in_parts             the first loop is over parts of a sum: no block of threads has several, since what it reads of
 --                        them is far apart
+--   whole                the numbers of other loops that no block of threads has several iterations of: groups
 -- Sources: Zheng et al., "Ansor", OSDI 2020, section 4.1; Shao et al., NeurIPS 2022; Osama et al., "Stream-K", PPoPP
 -- 2023, section 3.
 local common, limits = msched.load "rules.common", msched.load "rules.tile_limits"
@@ -49,14 +50,19 @@ local function tile_nest(sch, block, p, split)
   local kinds, loops = common.loop_kinds(sch, block)
   local levels, tiles, spatial = levels_of(p.structure), {}, 1
   for i = 1, #p.structure do tiles[i] = {} end
-  local whole = p.in_parts and kinds[2] == "spatial" and 1 or 0 -- the parts' loop
+  local parts_at = p.in_parts and kinds[2] == "spatial" and 1 or 0 -- the parts' loop
+  local function is_whole(i)
+    for _, number in ipairs(p.whole or {}) do if number == i then return true end end
+    return i == parts_at
+  end
   for i, l in ipairs(loops) do
-    if kinds[i] == "spatial" and i ~= whole then spatial = spatial and sch:extent(l) and spatial * sch:extent(l) end
+    local counts = kinds[i] == "spatial" and not is_whole(i)
+    if counts then spatial = spatial and sch:extent(l) and spatial * sch:extent(l) end
   end
   local held = p.limits and limits.new(sch, block, p, levels, kinds, loops, least_threads(p.threads, spatial))
   for i, l in ipairs(loops) do
     local at = kinds[i] == "spatial" and levels.S or kinds[i] == "reduce" and levels.R or {}
-    local parts, factors = (#at == 1 or i == whole) and {l} or {}, nil
+    local parts, factors = (#at == 1 or is_whole(i)) and {l} or {}, nil
     if #parts == 0 and #at > 1 then parts, factors = split(sch, block, l, #at, p, i) end
     if held and factors then held:drawn(i, factors) end
     for k, part in ipairs(parts) do table.insert(tiles[at[k]], part) end

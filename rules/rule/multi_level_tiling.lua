@@ -4,6 +4,7 @@
 -- inputs are copied to memory that the threads of a block share. Where a GPU has more multiprocessors than there are
 -- tiles of results, and sums are long, further sketches divide them: blocks of threads compute parts of a result side
 -- by side, which a second kernel adds. packs: constants are packed ahead in the order in which tiles are read.
+-- groups: groups of channels are iterations of their own.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 local nest, warp_tile = msched.load "rules.register_loops", msched.load "rules.warp_tile"
 
@@ -20,15 +21,38 @@ local function tiled(sch, block, p)
   return table.move(further, 1, #further, #results + 1, results)
 end
 
+-- Divides iterations whose groups read different channels into groups and their members: tiles of members read those of
+-- one group, and not of all. Gives the numbers of the groups' loops.
+local function split_groups(sch, block)
+  local at, shift = {}, 0
+  for i, l in ipairs {sch:get_loops(block)} do
+    local members = sch:loop_iter_kind(l) == "spatial" and sch:group(block, l) or 1
+    if members > 1 and members < sch:extent(l) and sch:extent(l) % members == 0 then
+      sch:split(l, {msched.rest, members})
+      at[#at + 1], shift = i + shift, shift + 1
+    end
+  end
+  return at
+end
+
+-- The same numbers, where a loop comes in front of all.
+local function behind_one(numbers)
+  local list = {}
+  for k, i in ipairs(numbers) do list[k] = i + 1 end
+  return list
+end
+
 return msched.rule {
   name = "multi_level_tiling",
   apply = function(sch, block, context, self)
     if not common.can_tile(sch, block) or nest.is_unpacked_by_dots(sch, block, context.target) then return {sch} end
     local p = self.parameters
+    local groups = p.groups and split_groups(sch, block) or {}
+    if #groups > 0 then p = setmetatable({whole = groups}, {__index = p}) end
     if p.packs then tiling.pack_constants(sch, block) end
     local other, partial = tiling.divide_sums(sch, block, p.split)
     local results = tiled(sch, block, p)
-    local in_parts = setmetatable({in_parts = true}, {__index = p})
+    local in_parts = setmetatable({in_parts = true, whole = behind_one(groups)}, {__index = p})
     local others = other and tiling.attempt(tiled, other, partial, in_parts) or {}
     return table.move(others, 1, #others, #results + 1, results)
   end,

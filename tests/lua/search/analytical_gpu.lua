@@ -410,5 +410,17 @@ for _, f in ipairs {small, gemm, large, ms.ops.func("conv2d", {"1", "28", "28", 
     end
   end
 end
+-- A convolution in four groups takes hardly more than one that multiplies as much: blocks of threads are of one group,
+-- whose channels its tiles use again.
+local function cheapest(words)
+  local func = ms.ops.func("conv2d", words)
+  local sketches, divided = sketches_of(func), 0
+  for _, s in ipairs(sketches) do divided = divided + (s:text():find("{ms.rest, 64}", 1, true) and 1 or 0) end
+  assert(divided == (words[10] and #sketches or 0), "groups are no iterations of their own")
+  return analytical.best(func, target, sketches, {seed = 1, budget = 2000, most = 8, each = 1})[1].cost
+end
+local grouped, whole = cheapest {16, 14, 14, 256, 256, 3, 1, 1, 1, 4}, cheapest {16, 14, 14, 64, 256, 3, 1, 1}
+assert(grouped < 1.3 * whole, string.format("%.0f cycles in groups, %.0f in none", grouped, whole))
+
 if missing then print("analytical_gpu: NVRTC skipped: " .. missing) end
 print "analytical_gpu: ok"
