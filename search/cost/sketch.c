@@ -304,12 +304,13 @@ static double read_atom(struct tir *ir, struct model_access *a, const tir_expr *
   return quotient ? quotient_moved(ir, a, indices, n) : 1;
 }
 
-/* Whether a term is the group of a variable beside another term, as of channels: a GPU's tiles stay within one group
- * (rules/rule/multi_level_tiling.lua), so that nothing of the index moves with the variable. */
-static bool is_group(const struct reading *r, const struct tir_linear *l, tir_expr atom, tir_var v) {
+/* Whether a term is the group of a variable, of several channels, beside another term, the channel: a GPU's tiles stay
+ * within one group (rules/rule/multi_level_tiling.lua), so that nothing of the index moves with the variable. */
+static bool is_group(const struct reading *r, const struct tir_linear *l, struct tir_term term, tir_var v) {
   const struct tir *ir = r->made->ir;
-  const struct tir_expr_node *n = tir_at(ir, atom);
-  return r->estimator->machine.gpu.sms > 0 && l->count > 1 && n->kind == TIR_FLOORDIV && n->a == tir_var_expr(ir, v);
+  const struct tir_expr_node *n = tir_at(ir, term.atom);
+  bool divides = n->kind == TIR_FLOORDIV && n->a == tir_var_expr(ir, v);
+  return divides && term.coefficient > 1 && l->count > 1 && r->estimator->machine.gpu.sms > 0;
 }
 
 /* Whether an atom goes on where a quotient does: it is one, or its remainder. */
@@ -347,7 +348,7 @@ static void read_access(const struct reading *r, struct model_nest *nest, tir_bl
       struct tir_term term = tir_terms(ir, l)[t];
       for (uint32_t k = 0; k < nest->iter_count; k++) {
         tir_var v = tir_iters(ir, block)[k].var;
-        if (!tir_uses_var(ir, term.atom, v) || is_group(r, &l, term.atom, v)) continue;
+        if (!tir_uses_var(ir, term.atom, v) || is_group(r, &l, term, v)) continue;
         double moved = read_atom(ir, a, indices, term.atom, v, k);
         a->moves[d][k] += (double)term.coefficient * (term.atom == tir_var_expr(ir, v) ? 1 : moved);
         if (!is_quotient(ir, term.atom)) a->steps[k] += term.coefficient * stride;
