@@ -422,5 +422,15 @@ end
 local grouped, whole = cheapest {16, 14, 14, 256, 256, 3, 1, 1, 1, 4}, cheapest {16, 14, 14, 64, 256, 3, 1, 1}
 assert(grouped < 1.3 * whole, string.format("%.0f cycles in groups, %.0f in none", grouped, whole))
 
+-- Threads that copy elements of two bytes, each to a place of its own, take longer than a kernel that copies the image
+-- with channels last, a thread's by way of its registers.
+do
+  local func = ms.ops.func("conv2d", {16, 28, 28, 128, 128, 3, 1, 1, layout = "NCHW", dtype = "float16"})
+  local hopper, sketches = ms.target "cuda -arch=sm_90a", {}
+  for i, s in ipairs(tune.open(func, hopper, {}).sketches) do sketches[i] = s.trace end
+  local first = analytical.best(func, hopper, sketches, {seed = 1, budget = 1000, most = 20, each = 1})[1]
+  assert(first.trace:text():find('"local", {', 1, true), "the first proposal copies element by element")
+end
+
 if missing then print("analytical_gpu: NVRTC skipped: " .. missing) end
 print "analytical_gpu: ok"
