@@ -105,7 +105,18 @@ static bool tensorizes(const struct shipped *what, const struct shipped *by) {
   return done;
 }
 
-/* Each takes the place of what it describes, and of nothing that another one describes. */
+/* Whether one describes the other's product with its factors the other way round. */
+static bool are_turned(const char *a, const char *b) {
+  static const char *const pairs[][2] = {{"amx_16x16x32_bf16", "amx_16x16x32_bf16_columns_first"},
+                                         {"dp4a_u8s8s32", "dp4a_s8u8s32"}};
+  for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+    if ((!strcmp(a, pairs[i][0]) && !strcmp(b, pairs[i][1])) || (!strcmp(a, pairs[i][1]) && !strcmp(b, pairs[i][0])))
+      return true;
+  return false;
+}
+
+/* Each takes the place of what it describes, with factors either way round, and of nothing that another one describes.
+ */
 static void test_tensorize(void **state) {
   (void)state;
   enum { MOST = 240 };
@@ -120,7 +131,8 @@ static void test_tensorize(void **state) {
   }
   for (uint32_t a = 0; a < count; a++)
     for (uint32_t b = 0; b < count; b++) {
-      bool same = tir_structural_equal(all[a].description, 1, all[b].description, 1, NULL, 0);
+      bool same = tir_structural_equal(all[a].description, 1, all[b].description, 1, NULL, 0) ||
+                  are_turned(all[a].name, all[b].name);
       if (tensorizes(&all[a], &all[b]) != same)
         fail_msg("%s by %s: %s", all[a].name, all[b].name, same ? "refused" : "accepted");
     }
