@@ -1,0 +1,91 @@
+-- units.lua FOLDER MOST FOLDERS… <SOURCES: of the C sources that standard input names, a path a line, writes units into
+-- FOLDER, each of which includes at most MOST of them, and prints their paths: a header is read once a unit, and not
+-- once a source. No two sources of a unit, with what they include by its path from themselves or from FOLDERS, give one
+-- name two meanings at file scope, and macros of one are undone before the next: what is read of each is what is there.
+local folder, most, folders = arg[1], math.tointeger(arg[2]), table.move(arg, 3, #arg, 1, {})
+assert(folder and most, "usage: lua5.4 units.lua FOLDER MOST FOLDERS… <SOURCES")
+
+-- What a text gives a meaning to at file scope. Declarations begin at the left margin: a name is what stands in front
+-- of the first "(", "[", "=" or ";", a tag, or what an enumeration lists. What a header declares is elsewhere.
+local function names_of(text, is_header)
+  local names = {}
+  text = text:gsub("/%*.-%*/", ""):gsub("\\\n", " "):gsub("\n#[^\n]*", "")
+  for line in text:gmatch "\n([%a_][^\n]+)" do
+    if not is_header or line:find "^static" then names[line:match "([%w_]+)[^%w_]*[%(%[=;]" or ""] = true end
+    names[line:match "%f[%a]%l+ ([%w_]+) {" or ""] = true
+  end
+  for list in text:gmatch "\nenum [^;{]*(%b{})" do
+    for name in list:gmatch "[{,]%s*([%a_][%w_]*)" do names[name] = true end
+  end
+  names[""], names.main, names.struct, names.enum = nil, nil, nil, nil -- nothing calls main
+  return names
+end
+
+local texts = {} -- by path; false: there is none
+local function text_of(path)
+  if texts[path] == nil then
+    local file = io.open(path)
+    texts[path] = file and "\n" .. file:read "a"
+    if file then file:close() end
+  end
+  return texts[path]
+end
+
+local names = {} -- of each path, by name
+local function visit(path, seen)
+  if seen[path] then return end
+  seen[path] = not path:find "%.def$"
+  local text = text_of(path)
+  names[path] = names[path] or names_of(text, path:find "%.h$")
+  for include in text:gmatch '\n#include "([^"]+)"' do
+    local at = path:gsub("[^/]*$", "") .. include
+    for i = 0, #folders do
+      if i > 0 then at = (folders[i] .. "/" .. include):gsub("^%./", "") end
+      if text_of(at) then
+        visit(at, seen)
+        break
+      end
+    end
+  end
+end
+
+-- Each of its names, and where it has its meaning.
+local function meanings_of(path)
+  local meanings, seen = {}, {}
+  visit(path, seen)
+  for each, counts in pairs(seen) do
+    for name in pairs(counts and names[each] or {}) do meanings[name] = each end
+  end
+  return meanings
+end
+
+local units = {}
+for path in io.lines() do
+  local meanings, to = meanings_of(path), nil
+  for _, unit in ipairs(units) do
+    to = #unit < most and unit
+    for name, at in pairs(to and meanings or {}) do
+      if to and (unit.meanings[name] or at) ~= at then to = nil end
+    end
+    if to then break end
+  end
+  if not to then
+    to = {meanings = {}}
+    table.insert(units, to)
+  end
+  table.insert(to, path)
+  for name, at in pairs(meanings) do to.meanings[name] = at end
+end
+
+for i, unit in ipairs(units) do
+  local at = string.format("%s/%d.c", folder, i)
+  local file = assert(io.open(at, "w"))
+  for _, path in ipairs(unit) do
+    file:write('#include "', path, '"\n')
+    if path:find "%.c$" then
+      for name in text_of(path):gmatch "\n#define ([%w_]+)" do file:write("#undef ", name, "\n") end
+    end
+  end
+  assert(file:close())
+  print(at)
+end
