@@ -5,19 +5,25 @@
 local folder, most, folders = arg[1], math.tointeger(arg[2]), table.move(arg, 3, #arg, 1, {})
 assert(folder and most, "usage: lua5.4 units.lua FOLDER MOST FOLDERS… <SOURCES")
 
--- What a text gives a meaning to at file scope. Declarations begin at the left margin: a name is what stands in front
--- of the first "(", "[", "=" or ";", a tag, or what an enumeration lists. What a header declares is elsewhere.
+-- What a text gives a meaning to at file scope: true where it is this text's own, false where it is of the whole
+-- program. Declarations begin at the left margin: a name is what stands in front of the first "(", "[", "=" or ";", a
+-- tag, what an enumeration lists, or a macro of a header that is written as functions are; nothing calls main.
 local function names_of(text, is_header)
   local names = {}
+  if is_header then
+    for name in text:gmatch "\n#define (%l[%w_]*)" do names[name] = true end
+  end
   text = text:gsub("/%*.-%*/", ""):gsub("\\\n", " "):gsub("\n#[^\n]*", "")
   for line in text:gmatch "\n([%a_][^\n]+)" do
-    if not is_header or line:find "^static" then names[line:match "([%w_]+)[^%w_]*[%(%[=;]" or ""] = true end
-    names[line:match "%f[%a]%l+ ([%w_]+) {" or ""] = true
+    local tag = line:match "%f[%a]%l+ ([%w_]+) {"
+    local name = not line:find "^%l+ [%w_]+;" and line:match "([%w_]+)[^%w_]*[%(%[=;]"
+    if name then names[name] = line:find "^static" ~= nil or line:find "^typedef" ~= nil end
+    if tag then names[tag] = true end
   end
   for list in text:gmatch "\nenum [^;{]*(%b{})" do
     for name in list:gmatch "[{,]%s*([%a_][%w_]*)" do names[name] = true end
   end
-  names[""], names.main, names.struct, names.enum = nil, nil, nil, nil -- nothing calls main
+  names.main, names.struct, names.enum = nil, nil, nil
   return names
 end
 
@@ -49,12 +55,15 @@ local function visit(path, seen)
   end
 end
 
--- Each of its names, and where it has its meaning.
+-- Each of its names, and where it has its meaning: "" in the whole program.
 local function meanings_of(path)
   local meanings, seen = {}, {}
   visit(path, seen)
   for each, counts in pairs(seen) do
-    for name in pairs(counts and names[each] or {}) do meanings[name] = each end
+    for name, own in pairs(counts and names[each] or {}) do
+      local at = own and each or ""
+      if at >= (meanings[name] or "") then meanings[name] = at end
+    end
   end
   return meanings
 end
