@@ -228,6 +228,7 @@ struct outcome {
   bool refused, told; /* told: an expectation says so */
   ms_error err;
   char *notes[MOST_NOTES], *lowered, *emitted;
+  char *assembly, *module; /* once an expectation has asked for them */
   bool note_told[MOST_NOTES];
   uint32_t note_count;
 };
@@ -236,6 +237,8 @@ static void free_outcome(struct outcome *o) {
   for (uint32_t i = 0; i < o->note_count; i++) free(o->notes[i]);
   free(o->lowered);
   free(o->emitted);
+  free(o->assembly);
+  free(o->module);
   tir_free(o->ir);
   *o = (struct outcome){0};
 }
@@ -479,57 +482,56 @@ static bool write_count(FILE *out, const struct outcome *o, const struct values 
   return true;
 }
 
-/* The code for the target as assembly; the caller's to free(). NULL: it is told. */
-static char *assembly_of(const struct outcome *o) {
+/* The code for the target as assembly. NULL: it is told. */
+static const char *assembly_of(struct outcome *o) {
+  if (o->assembly) return o->assembly;
   char path[] = "/tmp/lowering.XXXXXX.s";
   ms_error err = {0};
   int file = mkstemps(path, 2);
   if (file < 0) abort();
   close(file);
-  char *text = NULL;
   if (jit_export(o->ir, main_of(o->ir), &o->options.target, NULL, path, &err))
-    text = case_read_file(path);
+    o->assembly = case_read_file(path);
   else
     fprintf(stderr, "assembly: %s\n", err.message);
   unlink(path);
-  return text;
+  return o->assembly;
 }
 
-/* LLVM's module for the target, before LLVM's passes; the caller's to free(). */
-static char *module_of(const struct outcome *o) {
-  char *text = NULL;
+/* LLVM's module for the target, before LLVM's passes. */
+static const char *module_of(struct outcome *o) {
+  if (o->module) return o->module;
   size_t length = 0;
   ms_error err = {0};
-  struct jit_options options = {.dump_after = "emit", .dump = open_memstream(&text, &length)};
+  struct jit_options options = {.dump_after = "emit", .dump = open_memstream(&o->module, &length)};
   if (!options.dump) abort();
   struct jit_code *code = jit_compile(o->ir, main_of(o->ir), &o->options.target, &options, &err);
   fclose(options.dump);
   if (!code) fprintf(stderr, "llvm: %s\n", err.message);
   jit_code_free(code);
-  return text;
+  return o->module;
 }
 
 /* llvm N TEXT: so many times. */
-static bool write_module_count(FILE *out, const struct outcome *o, const struct values *v, const char *line) {
+static bool write_module_count(FILE *out, struct outcome *o, const struct values *v, const char *line) {
   unsigned n;
   int at = 0;
   if (sscanf(line, "  llvm %u %n", &n, &at) != 1 || !at) return false;
-  char *part = with_values(v, (struct section){line + at, strlen(line + at)}), *text = module_of(o);
-  fprintf(out, "  llvm %u %s\n", count_of(text, part), line + at);
-  free(text);
+  char *part = with_values(v, (struct section){line + at, strlen(line + at)});
+  fprintf(out, "  llvm %u %s\n", count_of(module_of(o), part), line + at);
   free(part);
   return true;
 }
 
 /* assembly holds TEXT, assembly lacks TEXT: of the function compiled for the target. */
-static bool write_assembly(FILE *out, const struct outcome *o, const struct values *v, const char *line) {
+static bool write_assembly(FILE *out, struct outcome *o, const struct values *v, const char *line) {
   static const char begin[] = "  assembly ";
   const char *verb = line + strlen(begin);
   if (strncmp(line, begin, strlen(begin)) != 0 || (strncmp(verb, "holds ", 6) && strncmp(verb, "lacks ", 6)))
     return false;
-  char *part = with_values(v, (struct section){verb + 6, strlen(verb + 6)}), *text = assembly_of(o);
+  char *part = with_values(v, (struct section){verb + 6, strlen(verb + 6)});
+  const char *text = assembly_of(o);
   if (text) fprintf(out, "%s%s %s\n", begin, strstr(text, part) ? "holds" : "lacks", verb + 6);
-  free(text);
   free(part);
   return true;
 }
