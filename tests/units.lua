@@ -31,7 +31,7 @@ local texts = {} -- by path; false: there is none
 local function text_of(path)
   if texts[path] == nil then
     local file = io.open(path)
-    texts[path] = file and "\n" .. file:read "a"
+    texts[path] = file and "\n" .. file:read "a" or false
     if file then file:close() end
   end
   return texts[path]
