@@ -68,10 +68,11 @@ local function padding_of(sch, block, number)
 end
 
 -- A schedule in which the image that the block's product reads has its channels last, and so has the filter, and the
--- block; nil: they have already, or vectors do not divide the channels.
+-- block; nil: they have already, or vectors do not divide the channels, or what it reads is a matrix, of whose columns
+-- TMA and vectors bring any part as it lies.
 function channels_last.of(sch, block)
   local classes = products.classify(sch, block)
-  if not classes or not products.sides(sch, block, classes) then return nil end
+  if not classes or not products.sides(sch, block, classes) or #classes.m + #classes.k == 2 then return nil end
   local image, filter = table.unpack(classes.inputs)
   local dimension, lanes = channels_of(sch, block, classes, image)
   if not dimension then return nil end
