@@ -21,20 +21,25 @@ static LLVMTypeRef scalar_type(struct emit *e, tir_type type) {
   }
 }
 
-/* Whether an instruction of the target rounds float32 to bfloat16, one number and vectors of all lengths. */
-static bool rounds_to_bfloat(const struct jit_target *t) {
-  if (!jit_target_is_x86(t)) return true;
-  if (x86_has(t->x86, X86_AVX512F)) return x86_has(t->x86, X86_AVX512BF16) && x86_has(t->x86, X86_AVX512VL);
-  return x86_has(t->x86, X86_AVXNECONVERT);
+static bool is_odd(tir_type type) { return tir_type_lanes(type) & (tir_type_lanes(type) - 1); }
+
+/* Whether bfloat16 is an integer of 16 bits, as it is but on CPUs with AVX512-BF16, and vectors of odd lengths there.
+ * Elsewhere LLVM holds vectors of it, which two branches join in, as float32, and calls a routine that few systems have
+ * (__truncsfbf2); it selects no instruction that chooses between two (AVX-NE-CONVERT), nor any in loops that it makes
+ * vectors of (SVE). What is left of a vector it compares and loads as it was before, and where one lane is left, gives
+ * up: "Do not know how to soft promote this operator's operand". What is widened by its bits LLVM leaves alone. */
+static bool is_of_bits(const struct emit *e, tir_type type) {
+  const struct jit_target *t = e->target;
+  bool has = jit_target_is_x86(t) && x86_has(t->x86, X86_AVX512BF16) && x86_has(t->x86, X86_AVX512VL);
+  return tir_type_code(type) == TIR_BFLOAT && (is_odd(type) || !has);
 }
 
-/* Whether bfloat16 is an integer of 16 bits. Where no instruction rounds, LLVM holds vectors of it, which two branches
- * join in, as float32, and calls a routine that few systems have (__truncsfbf2); what is left of a vector it compares
- * and loads as it was before, and where one lane is left, gives up: "Do not know how to soft promote this operator's
- * operand". What is widened by its bits LLVM leaves alone. */
-static bool is_of_bits(const struct emit *e, tir_type type) {
-  int lanes = tir_type_lanes(type);
-  return tir_type_code(type) == TIR_BFLOAT && ((lanes & (lanes - 1)) || !rounds_to_bfloat(e->target));
+/* Whether an instruction of the target rounds float32 to bfloat16 of such lanes. Of SVE LLVM selects none: it may make
+ * vectors of one number in a loop. */
+static bool is_rounded_by_instruction(const struct jit_target *t, tir_type to) {
+  if (is_odd(to)) return false;
+  if (!jit_target_is_x86(t)) return t->dots >> TIR_DOT_BFLOATS & 1 && tir_type_lanes(to) > 1;
+  return !x86_has(t->x86, X86_AVX512F) && x86_has(t->x86, X86_AVXNECONVERT);
 }
 
 LLVMTypeRef emit_type(struct emit *e, tir_type type) {
@@ -103,6 +108,14 @@ static LLVMValueRef float_to_int(struct emit *e, LLVMValueRef value, tir_type fr
 
 static LLVMValueRef whole(struct emit *e, uint64_t value, int lanes) {
   return emit_splat(e, LLVMConstInt(LLVMInt32TypeInContext(e->context), value, false), lanes);
+}
+
+/* float32 to bfloat16 by the target's instruction, then to its bits. */
+static LLVMValueRef round_by_instruction(struct emit *e, LLVMValueRef value, tir_type to) {
+  int lanes = tir_type_lanes(to);
+  LLVMTypeRef one = LLVMBFloatTypeInContext(e->context);
+  LLVMTypeRef type = lanes > 1 ? LLVMVectorType(one, (unsigned)lanes) : one;
+  return LLVMBuildBitCast(e->builder, LLVMBuildFPCast(e->builder, value, type, ""), emit_type(e, to), "");
 }
 
 /* float32 to bfloat16, to the nearest, by its bits. */
@@ -213,7 +226,8 @@ LLVMValueRef emit_cast(struct emit *e, LLVMValueRef value, tir_type from, tir_ty
   }
   if (is_of_bits(e, to)) {
     tir_type wide = TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(to));
-    return round_to_bfloat(e, emit_cast(e, value, from, wide), to);
+    bool by_instruction = is_rounded_by_instruction(e->target, to);
+    return (by_instruction ? round_by_instruction : round_to_bfloat)(e, emit_cast(e, value, from, wide), to);
   }
   if (truth && is_float(from))
     return LLVMBuildFCmp(e->builder, LLVMRealUNE, value, LLVMConstNull(LLVMTypeOf(value)), "");
