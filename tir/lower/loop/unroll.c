@@ -349,9 +349,10 @@ static void repeat_bodies(struct lowering *low) {
  * is left over follows, unrolled. */
 static void split_by_ring(struct tir *ir, tir_stmt loop, int64_t ring) {
   struct tir_stmt_node n = *tir_stmt_at(ir, loop);
-  int64_t extent = tir_loop_extent(ir, loop), whole = ring > 1 ? extent / ring * ring : 0;
-  if (whole < 2 * ring || n.loop_kind != TIR_SERIAL || !tir_is_int(ir, n.loop.min)) return;
+  int64_t extent = tir_loop_extent(ir, loop);
+  if (ring <= 1 || extent / ring < 2 || n.loop_kind != TIR_SERIAL || !tir_is_int(ir, n.loop.min)) return;
   tir_symbol key = tir_symbol_of(ir, TIR_UNROLL_COUNT);
+  int64_t whole = extent / ring * ring;
   if (whole < extent) {
     int64_t from = tir_at(ir, n.loop.min)->imm + whole;
     tir_insert_after(ir, loop, lower_part_of(ir, loop, from, extent - whole));
