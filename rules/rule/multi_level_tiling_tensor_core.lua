@@ -39,15 +39,26 @@ local function has_types(sch, block, group, classes)
   return sch:writes(block)[1].type == group.output
 end
 
+-- Whether there are several products, as of a convolution in groups.
+local function has_matrices(sch, block, classes)
+  local extents = sch:iter_extents(block)
+  for _, v in ipairs(classes.batch) do if extents[v] ~= 1 then return true end end
+  return false
+end
+
 -- The groups that can compute the block, each {group, padding, cuts}: what the sides of the product grow to whole
 -- numbers of, nil where they are the group's already; whether results are left out. Where some of a kind are for whole
--- sides, none of that kind is for others; else those that pad least, or hardly more, are.
+-- sides, none of that kind is for others; else those that pad least, or hardly more, are. Rows of several turned
+-- products are whole: of padded ones that another product's follow, no two threads are known to store apart.
 local function fitting(sch, block, p, classes)
   local sides, list, least = products.sides(sch, block, classes), {}, {}
+  local whole_rows = classes.turned and has_matrices(sch, block, classes)
   for _, group in ipairs(sides and p.groups or {}) do
     local whole = products.is_whole(sides, group.multiples)
     local padding, volume
-    if not whole and p.pads then padding, volume = products.padding(sides, group.multiples, p.pads) end
+    if not whole and p.pads and not (whole_rows and sides.m % group.multiples.m ~= 0) then
+      padding, volume = products.padding(sides, group.multiples, p.pads)
+    end
     if has_types(sch, block, group, classes) and (whole or padding) then
       local kind = group.scopes.c
       volume = volume or 0
@@ -385,14 +396,22 @@ local function lies_by_columns(sch, block, classes)
   return false
 end
 
+-- Whether a side is whole rows of some group's product.
+local function fills_rows(side, groups)
+  for _, group in ipairs(groups) do if side % group.multiples.m == 0 then return true end end
+  return false
+end
+
 -- The classes of a block's iterations, as a product whose results follow one another along its columns: turned, with
--- the second operand first, where those do along rows else, as of images with channels first. nil: it is no product.
+-- the second operand first, where those do along rows else, as of images with channels first; of several
+-- products only where their rows need no padding (fitting). nil: it is no product.
 local function classify(sch, block, p)
   local classes = products.classify(sch, block)
-  if not classes or not p.channels_first or not products.sides(sch, block, classes) then return classes end
+  local sides = classes and p.channels_first and products.sides(sch, block, classes)
+  if not sides then return classes end
   local result = #sch:reads(block) + 1
   local columns, rows = innermost_stride(sch, block, classes.n, result), innermost_stride(sch, block, classes.m, result)
-  if columns <= rows then return classes end
+  if columns <= rows or has_matrices(sch, block, classes) and not fills_rows(sides.n, p.groups) then return classes end
   return {batch = classes.batch, m = classes.n, n = classes.m, k = classes.k, turned = true,
           inputs = {classes.inputs[2], classes.inputs[1]}}
 end

@@ -252,9 +252,25 @@ local function check_pixels_by_columns()
   sources:finish()
 end
 
+-- Groups whose channels fill no rows of a product on sm_80: their draws are accepted, and store as they should.
+local function check_padded_groups()
+  local target, o = "cuda -arch=sm_80", {layout = "NCHW", groups = 2, accumulate = "float32"}
+  local X, W = te.placeholder({1, 16, 8, 8}, "float16", "X"), te.placeholder({48, 8, 1, 2}, "float16", "W")
+  local func, sketches = te.func("convolution", {X, W, ms.ops.conv2d(X, W, o)}), {}
+  for _, s in ipairs(tune.open(func, ms.target(target), {}).sketches) do
+    if s.trace:json():find("warp_mma_sync", 1, true) then sketches[#sketches + 1] = s end
+  end
+  local pool, accepted = ms.pool(func, {jobs = 1, target = target}), nil
+  for _, c in ipairs((pool:replay(jobs_of({sketches = sketches}, 40, seed), false))) do accepted = accepted or c end
+  pool:close()
+  assert(accepted, "no draw for tensor cores is accepted")
+  ms.check_lowered(func, ms.apply(func, accepted.trace):func(), target, 0)
+end
+
 check_estimates()
 check_channels_first()
 check_pixels_by_columns()
+check_padded_groups()
 for number = 1, convolutions do
   local func, what, last = convolution()
   sources:begin(func)
