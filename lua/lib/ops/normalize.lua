@@ -98,17 +98,17 @@ local function check_mask(what, mask, scores)
 end
 
 -- The scale of a tensor's matrices at indices of the result, of which each is for `group` heads in a row; nil: it has
--- none. It is one for all, of shape {1}, or one for each matrix.
-local function scale_of(what, name, scale, X, at, group)
+-- none. It is one for all, of shape {1}, or one for each matrix; what it is multiplied with has a type of its own.
+local function scale_of(what, name, scale, X, at, group, type)
   if not scale then return nil end
   local batch = #X.shape - 2
   common.check_tensor(what, name, scale)
   if scale.type ~= "float32" then common.fail(what, "%s is of %s; float32 is expected", name, scale.type) end
-  if #scale.shape == 1 and scale.shape[1] == 1 then return scale[{0}] end
+  if #scale.shape == 1 and scale.shape[1] == 1 then return te.cast(scale[{0}], type) end
   common.check_shape(what, name, scale, {table.unpack(X.shape, 1, batch)})
   local indices = {table.unpack(at, 1, batch)}
   if group > 1 then indices[batch] = indices[batch] // group end
-  return scale[indices]
+  return te.cast(scale[indices], type)
 end
 
 -- Exponentials of floats of 8 bits, as a kernel rounds them, are at most 2^8, so that small ones keep their digits
@@ -144,12 +144,14 @@ function ops.attention(Q, K, V, options)
     if not type:find "^u?int" then common.fail(what, "lengths is of %s; integers are expected", type) end
   end
   local out, group = o.dtype or HEADROOM[Q.type] and "float16" or Q.type, heads // own
-  if not common.is_float(out) then common.fail(what, "dtype is %s; a type of floats is expected", tostring(out)) end
+  if type(out) ~= "string" or not common.is_float(out) then
+    common.fail(what, "dtype is %s; a type of floats is expected", tostring(out))
+  end
   local products = matmul.batch_matmul(Q, K, {transpose_b = true, group = group, name = "scores"})
   if o.mask then check_mask(what, o.mask, products.shape) end
   local value_of = masked(function(at)
-    local of_q = scale_of(what, "q_scale", o.q_scale, Q, at, 1)
-    local of_k = scale_of(what, "k_scale", o.k_scale, K, at, group)
+    local of_q = scale_of(what, "q_scale", o.q_scale, Q, at, 1, products.type)
+    local of_k = scale_of(what, "k_scale", o.k_scale, K, at, group, products.type)
     local scale = of_q and of_q * o.scale or o.scale
     return of_k and of_k * scale or scale
   end, o, products.type, rank)
@@ -159,7 +161,7 @@ function ops.attention(Q, K, V, options)
   if o.v_scale then
     local values = Y
     Y = te.compute(values.shape, function(...)
-      return te.cast(values(...) * scale_of(what, "v_scale", o.v_scale, V, {...}, group), out)
+      return te.cast(values(...) * scale_of(what, "v_scale", o.v_scale, V, {...}, group, values.type), out)
     end, o.name .. "_scaled")
   end
   return Y.type == out and Y or ms.load "lua.lib.ops.elementwise".cast(Y, out)

@@ -375,13 +375,13 @@ do -- heads that share keys, lengths, and a mask that is added
   end, 1e-4)
 end
 
-do -- floats of 8 bits: sums of float32, scales of one tensor and of each head, results of another type
-  for _, type in ipairs {"float8_e4m3fn", "float8_e5m2"} do
+do -- scales of one tensor and of each head, results of another type; of floats of 8 bits sums of float32
+  for _, type in ipairs {"float8_e4m3fn", "float8_e5m2", "float64"} do
     local Q, K = tensor("Q", {2, 4, 3, 4}, type), tensor("K", {2, 2, 5, 4}, type)
     local V, one = tensor("V", {2, 2, 5, 6}, type), tensor("q_scale", {1})
     local of_k, of_v = tensor("k_scale", {2, 2}), tensor("v_scale", {2, 2})
     local Y = ops.attention(Q, K, V, {q_scale = one, k_scale = of_k, v_scale = of_v, dtype = "float32"})
-    assert(Y.type == "float32" and ops.attention(Q, K, V).type == "float16")
+    assert(Y.type == "float32" and ops.attention(Q, K, V).type == (type == "float64" and type or "float16"))
     holds("attention", {Q, K, V, one, of_k, of_v, Y}, function(i, q, k, v, sq, sk, sv)
       local b, h, r, c = table.unpack(i)
       local scores, most, total, value = {}, -math.huge, 0, 0
@@ -552,6 +552,8 @@ for _, case in ipairs {
    tensor("V", {2, 5, 4}), {k_scale = tensor("s", {4})}},
   {"attention: dtype is int8; a type of floats is expected", ops.attention, tensor("Q", {2, 3, 4}),
    tensor("K", {2, 5, 4}), tensor("V", {2, 5, 4}), {dtype = "int8"}},
+  {"attention: dtype is true; a type of floats is expected", ops.attention, tensor("Q", {2, 3, 4}),
+   tensor("K", {2, 5, 4}), tensor("V", {2, 5, 4}), {dtype = true}},
   {"batch_matmul: dimension 1 of A is 4, that of B 3, each for 2 of A", ops.batch_matmul, tensor("A", {4, 3, 4}),
    tensor("B", {3, 4, 5}), {group = 2}},
   {"attention: extent 3 of K is 5, not 4", ops.attention, tensor("Q", {1, 3, 4}), tensor("K", {1, 3, 5}),
