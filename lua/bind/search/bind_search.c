@@ -187,10 +187,11 @@ static void push_candidate(lua_State *L, struct search_candidate *c) {
   lua_pushstring(L, hash);
   lua_setfield(L, -2, "hash");
   struct vm_packed *trace = c->trace;
-  struct vm_trace *sketch = c->sketch;
-  c->trace = NULL, c->sketch = NULL; /* Lua frees them */
+  c->trace = NULL; /* Lua frees it; the round, should it raise, the sketch */
   bind_push_packed(L, trace);
   lua_setfield(L, -2, "trace");
+  struct vm_trace *sketch = c->sketch;
+  c->sketch = NULL;
   bind_push_trace(L, sketch);
   lua_setfield(L, -2, "sketch_trace");
   if (!c->features) return;
