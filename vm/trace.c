@@ -15,8 +15,8 @@ void *vm_new(size_t size) {
 }
 
 struct vm_steps *vm_steps_retain(struct vm_steps *steps) {
-  assert(steps->references > 0);
-  __atomic_add_fetch(&steps->references, 1, __ATOMIC_RELAXED);
+  uint32_t before = __atomic_fetch_add(&steps->references, 1, __ATOMIC_RELAXED);
+  assert(before > 0);
   return steps;
 }
 
@@ -44,19 +44,17 @@ static void *copy_array(void *to, uint32_t *capacity, const void *from, uint32_t
   return to;
 }
 
-/* Makes `to`, which nobody else holds, equal to `from`, reusing its memory. */
+/* Makes `to`, which nobody else holds, equal to `from`, reusing its memory. Other threads may hold `from`: its count of
+ * references is not read. */
 static void steps_copy(struct vm_steps *to, const struct vm_steps *from) {
-  struct vm_steps had = *to;
-  assert(had.references == 1);
-  *to = *from;
-  to->references = 1;
-  to->instruction_capacity = had.instruction_capacity, to->value_capacity = had.value_capacity;
-  to->text_capacity = had.text_capacity, to->variable_capacity = had.variable_capacity;
-  to->instructions = copy_array(had.instructions, &to->instruction_capacity, from->instructions, from->count,
+  assert(to->references == 1);
+  to->count = from->count, to->value_count = from->value_count, to->text_size = from->text_size;
+  to->variables = from->variables, to->decisions = from->decisions, to->next_draw = from->next_draw;
+  to->instructions = copy_array(to->instructions, &to->instruction_capacity, from->instructions, from->count,
                                 sizeof *to->instructions);
-  to->values = copy_array(had.values, &to->value_capacity, from->values, from->value_count, sizeof *to->values);
-  to->text = copy_array(had.text, &to->text_capacity, from->text, from->text_size, 1);
-  to->types = copy_array(had.types, &to->variable_capacity, from->types, from->variables, 1);
+  to->values = copy_array(to->values, &to->value_capacity, from->values, from->value_count, sizeof *to->values);
+  to->text = copy_array(to->text, &to->text_capacity, from->text, from->text_size, 1);
+  to->types = copy_array(to->types, &to->variable_capacity, from->types, from->variables, 1);
 }
 
 /* ---- Life of a trace --------------------------------------------------------------------------------------------- */
