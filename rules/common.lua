@@ -110,6 +110,13 @@ function common.needs_rfactor(sch, block, jobs, least)
   return sch:has_reducer(block)
 end
 
+-- Those of the names whose blocks `holds` says yes to.
+function common.names_where(sch, names, holds)
+  local list = {}
+  for _, name in ipairs(names) do if holds(sch:get_sblock(name)) then list[#list + 1] = name end end
+  return list
+end
+
 -- Whether the function's parameters fill so many times the second caches of all cores, as far as that is known; and
 -- their names as a set.
 function common.fills_caches(sch, target, times)

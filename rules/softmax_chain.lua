@@ -5,12 +5,6 @@ local chain = {}
 local UNROLLED = 8 -- parts that are joined side by side
 local MOST_INLINED = 8 -- blocks between the sum of products and what it is fused with
 
-local function names_where(sch, names, holds)
-  local list = {}
-  for _, name in ipairs(names) do if holds(sch:get_sblock(name)) then list[#list + 1] = name end end
-  return list
-end
-
 local function has_exponentials(sch)
   for _, name in ipairs(sch:block_names()) do if sch:has_call(sch:get_sblock(name), "exp") then return true end end
   return false
@@ -22,9 +16,9 @@ local function reduces(sch) return function(b) return sch:has_init(b) end end
 function chain.inline_softmax(sch, product)
   for _ = 1, MOST_INLINED do
     if sch:has_call(product, "exp") then return true end
-    local between = names_where(sch, sch:producers(product), function(b)
+    local between = common.names_where(sch, sch:producers(product), function(b)
       return sch:is_spatial(b) and sch:can_inline(b)
-        and (sch:has_call(b, "exp") or #names_where(sch, sch:producers(b), reduces(sch)) > 0)
+        and (sch:has_call(b, "exp") or #common.names_where(sch, sch:producers(b), reduces(sch)) > 0)
     end)
     if #between == 0 then return false end
     sch:compute_inline(sch:get_sblock(between[1]))
@@ -37,7 +31,7 @@ local function shape_of(sch, name) return table.concat(sch:writes(sch:get_sblock
 -- The names of maximum and sum among what the product reads; nil: there are none.
 function chain.find_parts(sch, product)
   local sums =
-    names_where(sch, sch:producers(product), function(b) return sch:has_init(b) and sch:has_call(b, "exp") end)
+    common.names_where(sch, sch:producers(product), function(b) return sch:has_init(b) and sch:has_call(b, "exp") end)
   for _, sum in ipairs(sums) do
     for _, name in ipairs(sch:producers(product)) do
       local b = sch:get_sblock(name)

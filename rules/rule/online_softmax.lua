@@ -22,18 +22,13 @@ local function is_long(sch, block, target, p)
   return bytes and (not p.rows_in_cache or bytes * p.rows_in_cache > (target.l2_bytes or 0))
 end
 
-local function producers_where(sch, block, holds)
-  local list = {}
-  for _, name in ipairs(sch:producers(block)) do if holds(sch:get_sblock(name)) then list[#list + 1] = name end end
-  return list
-end
-
 -- The name of the block that computes the exponentials, where that is not the sum itself; false: it is the sum. nil:
 -- neither.
 local function find_exponentials(sch, sum)
   if sch:has_call(sum, "exp") then return false end
-  return producers_where(sch, sum,
-                         function(b) return sch:is_spatial(b) and sch:has_call(b, "exp") and sch:can_inline(b) end)[1]
+  return common.names_where(sch, sch:producers(sum), function(b)
+    return sch:is_spatial(b) and sch:has_call(b, "exp") and sch:can_inline(b)
+  end)[1]
 end
 
 return msched.rule {
@@ -47,7 +42,7 @@ return msched.rule {
     local s = sch:copy()
     if exponentials then s:compute_inline(s:get_sblock(exponentials)) end
     local sum = s:handle(block)
-    for _, maximum in ipairs(producers_where(s, sum, function(b) return s:has_init(b) end)) do
+    for _, maximum in ipairs(common.names_where(s, s:producers(sum), function(b) return s:has_init(b) end)) do
       if s:try("online_softmax", s:get_sblock(maximum), sum) then return {sch, s} end
     end
     return {sch}

@@ -10,26 +10,22 @@
 -- Source: Milakov & Gimelshein, "Online normalizer calculation for softmax", 2018, section 3.1.
 local common = msched.load "rules.common"
 
-local function first_where(sch, names, holds)
-  for _, name in ipairs(names) do if holds(sch:get_sblock(name)) then return name end end
-end
-
 -- What there is of a softmax's chain around the sum: names of its blocks; nil: it is none. readers: of exponentials.
 local function find_chain(sch, sum)
   local function reduces(b) return sch:has_init(b) end
   local chain = {sum = sch:block_name(sum), readers = {}}
   local reader = sum
   if not sch:has_call(sum, "exp") then
-    chain.powers = first_where(sch, sch:producers(sum), function(b)
+    chain.powers = common.names_where(sch, sch:producers(sum), function(b)
       return sch:is_spatial(b) and sch:has_call(b, "exp")
-    end)
+    end)[1]
     if not chain.powers then return nil end
     reader = sch:get_sblock(chain.powers)
     for _, name in ipairs(sch:consumers(reader)) do
       if name ~= chain.sum then chain.readers[#chain.readers + 1] = name end
     end
   end
-  chain.maximum = first_where(sch, sch:producers(reader), reduces)
+  chain.maximum = common.names_where(sch, sch:producers(reader), reduces)[1]
   return chain.maximum and chain
 end
 
