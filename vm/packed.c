@@ -98,13 +98,8 @@ static struct added *new_added(struct vm_steps *head, const struct vm_steps *all
   struct added *a = vm_new(sizeof *a + bytes->size);
   a->references = 1, a->hash = hash, a->size = bytes->size;
   a->head = head ? vm_steps_retain(head) : NULL;
-  a->all = (struct vm_steps){.references = 1,
-                             .count = all->count,
-                             .value_count = all->value_count,
-                             .text_size = all->text_size,
-                             .variables = all->variables,
-                             .decisions = all->decisions,
-                             .next_draw = all->next_draw};
+  a->all.references = 1;
+  vm_steps_copy_numbers(&a->all, all);
   if (a->size) memcpy(a->bytes, bytes->at, a->size);
   return a;
 }

@@ -19,6 +19,8 @@ void vm_trace_adopt(struct vm_trace *to, struct vm_steps *steps);
 void vm_trace_fit_decisions(struct vm_trace *trace, uint32_t count);
 struct vm_steps *vm_steps_retain(struct vm_steps *steps);
 void vm_steps_release(struct vm_steps *steps);
+/* How much a trace has: all of it that is neither an array nor a capacity nor the count of references. */
+void vm_steps_copy_numbers(struct vm_steps *to, const struct vm_steps *from);
 /* Makes the trace the only holder of its steps, so that it may write. */
 void vm_trace_own(struct vm_trace *trace);
 

@@ -29,6 +29,11 @@ void vm_steps_release(struct vm_steps *steps) {
   free(steps);
 }
 
+void vm_steps_copy_numbers(struct vm_steps *to, const struct vm_steps *from) {
+  to->count = from->count, to->value_count = from->value_count, to->text_size = from->text_size;
+  to->variables = from->variables, to->decisions = from->decisions, to->next_draw = from->next_draw;
+}
+
 static struct vm_steps *steps_new(void) {
   struct vm_steps *steps = vm_new(sizeof *steps);
   steps->references = 1;
@@ -48,8 +53,7 @@ static void *copy_array(void *to, uint32_t *capacity, const void *from, uint32_t
  * references is not read. */
 static void steps_copy(struct vm_steps *to, const struct vm_steps *from) {
   assert(to->references == 1);
-  to->count = from->count, to->value_count = from->value_count, to->text_size = from->text_size;
-  to->variables = from->variables, to->decisions = from->decisions, to->next_draw = from->next_draw;
+  vm_steps_copy_numbers(to, from);
   to->instructions = copy_array(to->instructions, &to->instruction_capacity, from->instructions, from->count,
                                 sizeof *to->instructions);
   to->values = copy_array(to->values, &to->value_capacity, from->values, from->value_count, sizeof *to->values);
