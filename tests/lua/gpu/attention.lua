@@ -21,22 +21,34 @@ local function attention(heads, rows, columns, width, values, type, options)
   return te.func("attention", {Q, K, V, normalize.attention(Q, K, V, options)})
 end
 
+local function wide(e) return te.cast(e, "float32") end
+
+-- Scores of queries' heads, two of which share keys; and what weights make of the values that they share.
+local function shared_scores(Q, K)
+  local heads, rows, width = table.unpack(Q.shape)
+  local k = te.reduce_axis(width, "k")
+  return te.compute({heads, rows, K.shape[2]}, function(h, i, c)
+    return te.sum(wide(Q[{h, i, k}]) * wide(K[{h // 2, c, k}]), k)
+  end, "scores")
+end
+local function weighted(P, V)
+  local heads, rows, columns = table.unpack(P.shape)
+  local j = te.reduce_axis(columns, "j")
+  return te.compute({heads, rows, V.shape[3]}, function(h, i, d)
+    return te.sum(P[{h, i, j}] * wide(V[{h // 2, j, d}]), j)
+  end, "attention")
+end
+
 -- Two queries' heads share keys and values, and each sequence has a length of its own, of at least one key.
 local function grouped(rows, columns, width)
   local Q, K, V = te.placeholder({4, rows, width}, "float16", "Q"), te.placeholder({2, columns, width}, "float16", "K"),
     te.placeholder({2, columns, width}, "float16", "V")
   local lengths = te.placeholder({2}, "int32", "lengths")
-  local k, j = te.reduce_axis(width, "k"), te.reduce_axis(columns, "j")
-  local function wide(e) return te.cast(e, "float32") end
-  local S = te.compute({4, rows, columns}, function(h, i, c)
-    return te.sum(wide(Q[{h, i, k}]) * wide(K[{h // 2, c, k}]), k)
-  end, "scores")
+  local S = shared_scores(Q, K)
   local masked = te.compute({4, rows, columns}, function(h, i, c)
     return te.select(te.le(c, te.maximum(lengths[{h // 2}], 0)), S[{h, i, c}] * 0.25, te.min_value "float32")
   end, "masked")
-  local P = normalize.softmax(masked)
-  local Y = te.compute({4, rows, width}, function(h, i, d) return te.sum(P[{h, i, j}] * wide(V[{h // 2, j, d}]), j) end,
-                       "attention")
+  local Y = weighted(normalize.softmax(masked), V)
   return te.func("grouped", {Q, K, V, lengths, te.compute({4, rows, width}, function(h, i, d)
     return te.cast(Y[{h, i, d}], "float16")
   end, "Y")})
@@ -50,11 +62,7 @@ local function chosen(type, rows, columns, width, values, causal, with_lengths)
   local V, q, v = te.placeholder({1, columns, values}, type, "V"), te.placeholder({2}, "float32", "q_scale"),
     te.placeholder({1}, "float32", "v_scale")
   local lengths = te.placeholder({2}, "int32", "lengths")
-  local k, j = te.reduce_axis(width, "k"), te.reduce_axis(columns, "j")
-  local function wide(e) return te.cast(e, "float32") end
-  local S = te.compute({2, rows, columns}, function(h, i, c)
-    return te.sum(wide(Q[{h, i, k}]) * wide(K[{h // 2, c, k}]), k)
-  end, "scores")
+  local S = shared_scores(Q, K)
   local counted = te.compute({2, rows, columns}, function(h, i, c)
     local conditions = {te.gt(S[{h, i, c}] * q[h], 1)}
     if causal then conditions[#conditions + 1] = te.le(c, i) end
@@ -62,10 +70,7 @@ local function chosen(type, rows, columns, width, values, causal, with_lengths)
     return te.select(#conditions > 1 and te.all(table.unpack(conditions)) or conditions[1], te.const(0.0, "float32"),
                      te.min_value "float32")
   end, "counted")
-  local P = normalize.softmax(counted)
-  local Y = te.compute({2, rows, values}, function(h, i, d)
-    return te.sum(P[{h, i, j}] * wide(V[{h // 2, j, d}]), j)
-  end, "attention")
+  local Y = weighted(normalize.softmax(counted), V)
   local tensors = {Q, K, V, q, v}
   if with_lengths then tensors[#tensors + 1] = lengths end
   tensors[#tensors + 1] = te.compute({2, rows, values}, function(h, i, d) return Y[{h, i, d}] * v[0] end, "Y")

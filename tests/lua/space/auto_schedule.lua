@@ -118,7 +118,7 @@ local brief = {known = {around = 1, downhill = 1, replayed = 1}}
 count(product(96, 512, 128), brief) -- its key is its own
 local few_of_it, _, of_few = count(product(64, 512, 128), brief)
 assert(of_few.known and few_of_it < count(product(64, 512, 128)) / 2, "heuristics of what is known")
-local runs = pcall(ms.target, V4, {runs = true}) and V4 or "native" -- what is tuned runs on this CPU
+local runs = support.that_runs(V4, "native")
 ms.auto_schedule(product(64, 128, 64), {target = runs, trials = 1, db = support.new_path(), heuristics = {kept = 2}})
 local untouched, _, of_untouched = count(product(320, 128, 256), {kept = 2}, runs)
 assert(of_untouched.known and untouched > 100, "a template that was tuned, and never filled, is filled as a whole")

@@ -58,6 +58,9 @@ end
 
 setmetatable(paths, {__gc = remove_stores}) -- where a test fails, too
 
+-- The target, where this CPU runs code for it, else the other: what is tuned must run.
+local function that_runs(target, other) return pcall(ms.target, target, {runs = true}) and target or other end
+
 -- Tunes functions; gives the measurer and the tasks.
 local function run(functions, options)
   local m = measurer(options.measuring)
@@ -79,4 +82,4 @@ local function mean(list, first, last)
 end
 
 return {paths = paths, time_of = time_of, measurer = measurer, new_path = new_path, remove_stores = remove_stores,
-        run = run, same = same, joined = joined, mean = mean}
+        run = run, same = same, joined = joined, mean = mean, that_runs = that_runs}
