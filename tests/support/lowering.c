@@ -482,7 +482,7 @@ static bool write_count(FILE *out, const struct outcome *o, const struct values 
   return true;
 }
 
-/* The code for the target as assembly. NULL: it is told. */
+/* The code for the target as assembly. NULL: an error was printed. */
 static const char *assembly_of(struct outcome *o) {
   if (o->assembly) return o->assembly;
   char path[] = "/tmp/lowering.XXXXXX.s";

@@ -346,8 +346,9 @@ static bool sets_registers(const struct emit_c *e, tir_stmt kernel) {
   return false;
 }
 
-/* No other block fits on a multiprocessor beside one: of registers, or of shared memory. The assembler is told so: it
- * schedules loads as far ahead as the registers of a block allow, and leaves none to blocks that will not be there. */
+/* No other block fits on a multiprocessor beside one: of registers, or of shared memory. By the launch bounds the
+ * assembler schedules loads as far ahead as the registers of a block allow, and leaves none to blocks that will not be
+ * there. */
 static bool is_alone(const struct emit_c *e, tir_stmt kernel) {
   return sets_registers(e, kernel) || 2 * e->asked.dynamic_bytes > e->target->gpu.shared_bytes;
 }

@@ -58,7 +58,7 @@ static bool has_terms_of(const struct tir *ir, struct tir_linear a, struct tir_l
   return true;
 }
 
-/* Ends that differ in their constants alone, as those of most tiles do, are told without their difference. */
+/* Ends that differ in their constants alone, as those of most tiles do, need no difference built. */
 static bool is_of_constant_extent(struct tir *ir, struct tir_interval i) {
   if (tir_is_index(ir, i.min) && tir_type_of(ir, i.min) == tir_type_of(ir, i.max)) {
     struct tir_linear min = tir_linear_of(ir, i.min), max = tir_linear_of(ir, i.max);
