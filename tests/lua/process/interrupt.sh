@@ -16,21 +16,39 @@ has_handler() { # process
   return 1
 }
 
-# One stop that arrives twice, as timeout(1) sends it, is one stop: `twice` is set where it does.
-# Half a minute is for a machine that has other things to do; an idle one takes tenths of a second.
+# Two signals that wait are one.
+has_taken() { # process
+  case $(sed -n 's/^ShdPnd:.*\(.\)$/\1/p' "/proc/$1/status" 2>/dev/null) in [2367abef]) return 1 ;; esac
+}
+
+# Waits until a command succeeds. Two minutes are for a machine that has other things to do; an idle one takes tenths of
+# a second.
+await() { # what is awaited, command…
+  awaited=$1 tries=0
+  shift
+  until "$@"; do
+    tries=$((tries + 1))
+    [ $tries -le 2400 ] || fail "no $awaited: $(cat "$dir/out" "$dir/err")"
+    sleep 0.05
+  done
+}
+
+# One stop that arrives twice, as timeout(1) sends it, is one stop: `twice` is set where it does. `begun`, where it is
+# set, is what the process prints before what is to be interrupted.
 interrupted() { # seconds to wait, words of the message, command…
   seconds=$1 words=$2
   shift 2
+  : >"$dir/out" 2>"$dir/err"
   setsid "$@" >"$dir/out" 2>"$dir/err" &
   pid=$!
+  [ -z "$begun" ] || await "$begun" grep -q -- "$begun" "$dir/out" "$dir/err"
   sleep "$seconds"
-  tries=0
-  until has_handler $pid || [ $tries -gt 600 ]; do tries=$((tries + 1)) && sleep 0.05; done
+  await handler has_handler $pid
   again=
   [ -z "$twice" ] || again=$pid
   kill -INT $pid $again 2>/dev/null || fail "it ended before: $*: $(cat "$dir/err")"
   start=$(date +%s%N)
-  session_ended $pid 600 >"$dir/left" || fail "still there: $(tr '\n' ' ' <"$dir/left") of: $*"
+  session_ended $pid 2400 >"$dir/left" || fail "still there: $(tr '\n' ' ' <"$dir/left") of: $*"
   echo $((($(date +%s%N) - start) / 1000000)) >>"$dir/taken"
   set +e
   wait $pid
@@ -48,13 +66,14 @@ clean() { # what is interrupted before its first write has no store
 # Some calls of Lua's library look at no interrupt: the second says so, the third ends the session.
 endless() {
   printf 'print(1)\nprint(table.move({}, 1, 1 << 40, 1))\n' >"$dir/lines"
-  rm -f "$dir/out" "$dir/err"
+  : >"$dir/out" 2>"$dir/err"
   setsid "$msched" <"$dir/lines" >"$dir/out" 2>"$dir/err" &
   pid=$!
-  tries=0
-  until { has_handler $pid && grep -q 1 "$dir/out"; } || [ $tries -gt 600 ]; do tries=$((tries + 1)) && sleep 0.05; done
+  await "first line" grep -q 1 "$dir/out"
+  await handler has_handler $pid
   for n in 1 2 3; do
     sleep 0.5
+    await "interrupt $((n - 1)) taken" has_taken $pid
     kill -INT $pid || fail "it ended before interrupt $n: $(cat "$dir/err")"
   done
   set +e
@@ -69,14 +88,12 @@ endless() {
 # In a script the first says so when nothing has come of it, the second ends it.
 stuck() {
   printf 'io.stdout:write("1\\n"):flush()\nprint(table.move({}, 1, 1 << 40, 1))\n' >"$dir/stuck.lua"
-  rm -f "$dir/out" "$dir/err"
+  : >"$dir/out" 2>"$dir/err"
   setsid "$msched" "$dir/stuck.lua" >"$dir/out" 2>"$dir/err" &
   pid=$!
-  tries=0
-  until grep -q 1 "$dir/out" || [ $tries -gt 600 ]; do tries=$((tries + 1)) && sleep 0.05; done
+  await "first line" grep -q 1 "$dir/out"
   kill -INT $pid
-  tries=0
-  until grep -q "one more interrupt ends it at once" "$dir/err" || [ $tries -gt 600 ]; do tries=$((tries + 1)) && sleep 0.05; done
+  await "word of the first interrupt" grep -q "one more interrupt ends it at once" "$dir/err"
   kill -INT $pid 2>/dev/null || fail "the first interrupt ended it: $(cat "$dir/err")"
   got=0
   wait $pid || got=$?
@@ -92,23 +109,24 @@ early_and_late() {
   done
 }
 kept() {
-  interrupted 1 " kept in $db" "$msched" tune "$gemm" --trials 100000 --db "$db" --json -- 64 64 64
+  begun='"event":"trial"'
+  interrupted 0.5 " kept in $db" "$msched" tune "$gemm" --trials 100000 --db "$db" --json -- 64 64 64
   kept=$(sed 's/.*interrupted; \([0-9]*\) results*.*/\1/' "$dir/err")
   trials=$(grep -c '"event":"trial"' "$dir/out" || true)
   grep -q '"ended":"interrupted".*"refused":{[^}]*"ok"' "$dir/out" && fail "what was not begun is counted as refused"
   [ "$kept" = "$trials" ] || fail "it says that $kept are kept, and reported $trials"
+  begun=
   printf 'require("msched").tune(loadfile(arg[1])(64, 64, 64)[1], {trials = 100000, db = arg[2]})' >"$dir/tune.lua"
   interrupted 1 "interrupted" "$msched" "$dir/tune.lua" "$gemm" "$db"
   clean
 }
 said() { # once there is a best: what is kept, the few best, and commands that can be typed
-  : >"$dir/out"
+  : >"$dir/out" 2>"$dir/err"
   setsid "$msched" tune "$gemm" --trials 100000 --db "$db" -- 64 64 64 >"$dir/out" 2>"$dir/err" &
   pid=$!
-  tries=0
-  until grep -q ", best " "$dir/out" || [ $tries -gt 1200 ]; do tries=$((tries + 1)) && sleep 0.05; done
+  await best grep -q ", best " "$dir/out"
   kill -INT $pid 2>/dev/null || fail "it ended before: $(cat "$dir/err")"
-  session_ended $pid 600 >"$dir/left" || fail "still there: $(tr '\n' ' ' <"$dir/left")"
+  session_ended $pid 2400 >"$dir/left" || fail "still there: $(tr '\n' ' ' <"$dir/left")"
   got=0
   wait $pid || got=$?
   pid=
@@ -124,8 +142,10 @@ scripts() {
   interrupted 0.3 "interrupted" "$msched" "$dir/loop.lua"
   echo 'while true do pcall(function() while true do end end) end' >"$dir/stubborn.lua"
   interrupted 0.3 "interrupted" "$msched" tune "$dir/stubborn.lua" --db "$db"
-  echo 'print(("a"):rep(3000):find((".-"):rep(20) .. "b"))' >"$dir/pattern.lua"
+  begun=begun
+  echo 'print "begun" print(("a"):rep(3000):find((".-"):rep(20) .. "b"))' >"$dir/pattern.lua"
   interrupted 0.3 "pattern.lua:1: interrupted" "$msched" "$dir/pattern.lua"
+  begun=
   echo 'while true do local s = ("x"):rep(1 << 28) end' >"$dir/repeated.lua"
   interrupted 0.3 "interrupted" "$msched" "$dir/repeated.lua"
   echo 'xpcall(function() while true do end end, function() while true do end end)' >"$dir/handled.lua"
@@ -136,10 +156,13 @@ checks() { # what the interpreter does of a large function takes half a minute a
     local f = ms.ops.func("matmul", {1024, 1024, 1024})
     local sch = ms.schedule(f)
     sch:vectorize(select(2, sch:split(select(2, sch:get_loops(sch:get_sblock "C")), {ms.rest, 64})))
-    if ... == "check" then print(sch:build():check {samples = 1 << 30}) end
+    local kernel = ... == "check" and sch:build()
+    print "begun"
+    if kernel then print(kernel:check {samples = 1 << 30}) end
     ms.interpret(f, table.unpack(ms.arrays_for(f, 1)))' >"$dir/check.lua"
-  interrupted 3 "check.lua:5: interrupted" "$msched" "$dir/check.lua" check
-  interrupted 1 "check.lua:6: interrupted" "$msched" "$dir/check.lua"
+  begun=begun
+  interrupted 0.5 "check.lua:7: interrupted" "$msched" "$dir/check.lua" check
+  interrupted 0.5 "check.lua:8: interrupted" "$msched" "$dir/check.lua"
 }
 kernels() { # machine code that runs for hours, on one thread and on all
   echo 'local ms = require "msched"
@@ -149,16 +172,20 @@ def main(P: T.Buffer((64,), "int64"), Q: T.Buffer((64,), "int32")):
     for j in range(T.int64(1099511627776)):
       Q[P[j % T.int64(64)]] = Q[P[j % T.int64(64)]] + T.Cast("int32", i) + 1
 ]==])
-    ms.build(f)(ms.array({64}, "int64"), ms.array({64}, "int32"))' >"$dir/kernel.lua"
+    local kernel = ms.build(f)
+    print "begun"
+    kernel(ms.array({64}, "int64"), ms.array({64}, "int32"))' >"$dir/kernel.lua"
+  begun=begun
   for loop in range T.parallel; do
-    interrupted 0.5 "kernel.lua:8: interrupted" "$msched" "$dir/kernel.lua" $loop
+    interrupted 0.3 "kernel.lua:10: interrupted" "$msched" "$dir/kernel.lua" $loop
   done
 }
 rules() {
-  echo 'require "msched".rule {name = "endless", apply = function() while true do end end}' >"$dir/rule.lua"
-  interrupted 0.5 "interrupted before anything was measured" "$msched" tune "$gemm" --rules "$dir/rule.lua" --rule-timeout 100 --db "$db"
-  echo 'require "msched".postproc {name = "endless", apply = function() while true do end end}' >"$dir/postproc.lua"
-  interrupted 0.7 "interrupted" "$msched" tune "$gemm" --rules "$dir/postproc.lua" --rule-timeout 100 --db "$db" -- 32 32 32
+  begun=begun
+  echo 'require "msched".rule {name = "endless", apply = function() print "begun" while true do end end}' >"$dir/rule.lua"
+  interrupted 0.3 "interrupted before anything was measured" "$msched" tune "$gemm" --rules "$dir/rule.lua" --rule-timeout 100 --db "$db"
+  echo 'require "msched".postproc {name = "endless", apply = function() print "begun" while true do end end}' >"$dir/postproc.lua"
+  interrupted 0.3 "interrupted" "$msched" tune "$gemm" --rules "$dir/postproc.lua" --rule-timeout 100 --db "$db" -- 32 32 32
   clean
 }
 ways() { # the ways of other tuners: the log has nothing twice
@@ -171,7 +198,7 @@ ways() { # the ways of other tuners: the log has nothing twice
   clean
 }
 in_its_folder() {
-  dir=$work/$1 pid= twice=
+  dir=$work/$1 pid= twice= begun=
   mkdir "$dir"
   db=$dir/store.db
   trap '[ -z "$pid" ] || kill -9 $pid 2>/dev/null || true' EXIT
