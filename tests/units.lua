@@ -1,7 +1,8 @@
 -- units.lua FOLDER MOST FOLDERS… <SOURCES: of the C sources that standard input names, a path a line, writes units into
 -- FOLDER, each of which includes at most MOST of them, and prints their paths: a header is read once a unit, and not
--- once a source. No two sources of a unit, with what they include by its path from themselves or from FOLDERS, give one
--- name two meanings at file scope, and macros of one are undone before the next: what is read of each is what is there.
+-- once a source, by cppcheck and by the compiler of the sanitized build. No two sources of a unit, with what they
+-- include by its path from themselves or from FOLDERS, give one name two meanings at file scope, and macros of one are
+-- undone before the next: what is read of each is what is there.
 local folder, most, folders = arg[1], math.tointeger(arg[2]), table.move(arg, 3, #arg, 1, {})
 assert(folder and most, "usage: lua5.4 units.lua FOLDER MOST FOLDERS… <SOURCES")
 
@@ -16,10 +17,12 @@ local function names_of(text, is_header)
   text = text:gsub("/%*.-%*/", ""):gsub("\\\n", " "):gsub("\n#[^\n]*", "")
   for line in text:gmatch "\n([%a_][^\n]+)" do
     local tag = line:match "%f[%a]%l+ ([%w_]+) {"
+    for each in (line:match "^static [^(]+;$" or ""):gmatch "([%w_]+)," do names[each] = true end
     local name = not line:find "^%l+ [%w_]+;" and line:match "([%w_]+)[^%w_]*[%(%[=;]"
     if name then names[name] = line:find "^static" ~= nil or line:find "^typedef" ~= nil end
     if tag then names[tag] = true end
   end
+  for tag in text:gmatch "\n +struct ([%w_]+) {\n" do names[tag] = true end
   for list in text:gmatch "\nenum [^;{]*(%b{})" do
     for name in list:gmatch "[{,]%s*([%a_][%w_]*)" do names[name] = true end
   end
@@ -86,15 +89,25 @@ for path in io.lines() do
   for name, at in pairs(meanings) do to.meanings[name] = at end
 end
 
+-- One that is there and has this text stays as old as it is.
+local function write(path, text)
+  local file = io.open(path)
+  local same = file and file:read "a" == text
+  if file then file:close() end
+  if same then return end
+  file = assert(io.open(path, "w"))
+  file:write(text)
+  assert(file:close())
+end
+
 for i, unit in ipairs(units) do
-  local at = string.format("%s/%d.c", folder, i)
-  local file = assert(io.open(at, "w"))
+  local at, lines = string.format("%s/%d.c", folder, i), {}
   for _, path in ipairs(unit) do
-    file:write('#include "', path, '"\n')
+    lines[#lines + 1] = string.format('#include "%s"\n', path)
     if path:find "%.c$" then
-      for name in text_of(path):gmatch "\n#define ([%w_]+)" do file:write("#undef ", name, "\n") end
+      for name in text_of(path):gmatch "\n#define ([%w_]+)" do lines[#lines + 1] = "#undef " .. name .. "\n" end
     end
   end
-  assert(file:close())
+  write(at, table.concat(lines))
   print(at)
 end

@@ -276,10 +276,17 @@ static bool compiles(const struct outcome *o, struct c_kernels *kernels, const c
   return good;
 }
 
-static bool emit(const struct lowering_run *run, struct outcome *o, const struct tir *lowered, const char *path) {
+/* Whether it is the turn of this one of those that NVRTC may be asked of: of each MSCHED_NVRTC_EVERY the first. */
+static bool is_turn(struct lowering_run *run) {
+  const char *every = getenv("MSCHED_NVRTC_EVERY");
+  return run->asked++ % (every ? (uint32_t)atoi(every) : 1) == 0;
+}
+
+static bool emit(struct lowering_run *run, struct outcome *o, const struct tir *lowered, const char *path) {
   struct c_kernels kernels = {0};
   o->emitted = jit_emit_c(lowered, main_of(lowered), "kernels", &o->options.target, NULL, &kernels, &o->err);
-  bool asked = o->emitted && o->options.nvrtc && !run->only_text, good = !asked || compiles(o, &kernels, path);
+  bool asked = o->emitted && o->options.nvrtc && !run->only_text && is_turn(run);
+  bool good = !asked || compiles(o, &kernels, path);
   o->refused = !o->emitted;
   free(kernels.at);
   return good;

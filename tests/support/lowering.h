@@ -21,6 +21,7 @@ struct lowering_run {
   char folder[32];
   bool only_text; /* what is emitted is compared, and not compiled; what takes many steps is not interpreted */
   uint32_t left;  /* so many functions were not */
+  uint32_t asked; /* of so many NVRTC might have been asked */
   struct lowering_kernel last; /* the reference that ran last: variants of a case often have the same */
   char *last_text;             /* its text; NULL: none has run */
 };

@@ -1,15 +1,15 @@
 -- Spaces of functions that reduce nothing: elementwise ones, stencils of one and several stages, transpositions,
--- paddings, broadcasts. There are so many schedules of each, for a CPU and a GPU; every one that is drawn computes
+-- paddings, broadcasts. There are so many schedules of each, for a CPU and a GPU; what is drawn computes
 -- what the function does, built for this machine and lowered for the GPU; nothing is refused; and what cannot be
 -- tiled has the one schedule that it had.
--- usage: msched spatial_spaces.lua DRAWS
+-- usage: msched spatial_spaces.lua DRAWS EVERY      EVERY: one of so many that are drawn for a CPU is built
 local ms = require "msched"
 local jobs_of = dofile(arg[0]:match "^.*/" .. "../jobs.lua")
 local te, ops = ms.te, ms.ops
 local tune, refusals, common, analytical = ms.load "search.tune", ms.load "rules.refusals", ms.load "rules.common",
   ms.load "search.cost.analytical"
 
-local draws = math.tointeger(arg[1])
+local draws, every = math.tointeger(arg[1]), math.tointeger(arg[2])
 -- few threads, as small shapes have them
 local CPU, GPU = ms.target "native -num-cores=4", ms.target "cuda -arch=sm_80 -thread_warp_size=4"
 
@@ -201,7 +201,8 @@ local function check(name, func, target, least, same)
   end
   assert(#list >= least, string.format("%s for %s: %d distinct schedules of %d draws, less than %d", name, target.kind,
                                        #list, draws, least))
-  for _, c in ipairs(list) do
+  for i = 1, #list, target == CPU and every or 1 do
+    local c = list[i]
     local ok, message = pcall(same, func, c)
     assert(ok, string.format("%s: %s\n%s", name, message, ms.apply(func, c.trace):func():script()))
   end

@@ -1,7 +1,8 @@
 -- open(run_kernels, seed): sources of a function's kernels in a folder, compiled for the CPU by RUN_KERNELS, and by
 -- NVRTC where it is installed. begin(func) makes the folder, with the function; path(name) is a file in it; agree()
 -- gives how many sources compute what the function does, all that was said, and the status; finish() removes the
--- folder. compile(kernel) gives NVRTC's resources, or nil where `missing` says why there are none.
+-- folder. compile(kernel) gives NVRTC's resources, or nil where `missing` says why there are none, and for all but the
+-- first of each MSCHED_NVRTC_EVERY kernels, 1 unless set.
 -- check(func, target, traces, look): the schedules of these traces, of which there are several, lowered, are right on
 -- the interpreter, and their sources, 1.cu and so on, on the CPU; look(i, kernel, path without .cu, function) sees each
 -- before that, and may change the source. fail(count, spoil, what): none of these sources is right once spoil(path) has
@@ -46,7 +47,11 @@ end
 
 function KernelSources:finish() os.execute("rm -r " .. self.folder) end
 
+local every = math.tointeger(tonumber(os.getenv "MSCHED_NVRTC_EVERY" or 1))
+
 function KernelSources:compile(kernel)
+  self.asked = self.asked + 1
+  if (self.asked - 1) % every > 0 then return nil end
   local ok, got = pcall(kernel.resources, kernel, true)
   if ok then return got end
   assert(got:find("NVRTC is missing", 1, true), got)
@@ -56,5 +61,5 @@ end
 return function(run_kernels, seed)
   local folder = os.tmpname()
   os.remove(folder)
-  return setmetatable({folder = folder, run_kernels = run_kernels, seed = seed}, KernelSources)
+  return setmetatable({folder = folder, run_kernels = run_kernels, seed = seed, asked = 0}, KernelSources)
 end
