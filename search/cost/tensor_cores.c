@@ -177,16 +177,17 @@ static const double PRODUCERS = TIR_GROUP / TIR_WARP; /* warps that only copy, w
 struct tiling {
   const struct model_product *product;
   const struct search_gpu *gpu;
-  double blocks, teams;        /* of the kernel; of a block: what multiplies together, a warp or a group */
-  double group[2], groups[2];  /* along m and n: tiles that follow one another, and such groups */
-  double own_m, own_n, m, n;   /* results of a team, and of a block */
-  double steps, depth, stages; /* of the reduction: its steps, elements of one, and buffers of its tiles */
-  double lanes, warps, more;   /* elements that a thread copies at once; warps that multiply, and that only copy */
-  double stores;               /* accesses of a thread for each result, from shared memory and to the device's */
-  double result_bytes;         /* of a result */
-  double columns;              /* of the tile by which results leave; 0: they do otherwise */
-  bool tma_stores;             /* which TMA stores */
-  bool bulk;                   /* one thread has the tiles copied, by bulk tensor copies */
+  double blocks, teams;               /* of the kernel; of a block: what multiplies together, a warp or a group */
+  double group[2], groups[2];         /* along m and n: tiles that follow one another, and such groups */
+  double own_m, own_n, m, n;          /* results of a team, and of a block */
+  double steps, depth, stages;        /* of the reduction: its steps, elements of one, and buffers of its tiles */
+  double lanes[2];                    /* elements that a thread copies at once of each input */
+  double warps, more;                 /* that multiply, and that only copy */
+  double stores;                      /* accesses of a thread for each result, from shared memory and to the device's */
+  double result_bytes;                /* of a result */
+  double columns;                     /* of the tile by which results leave; 0: they do otherwise */
+  bool tma_stores;                    /* which TMA stores */
+  bool bulk;                          /* one thread has the tiles copied, by bulk tensor copies */
   double cluster, shared_m, shared_n; /* blocks of a cluster; of them, those that share the tiles of either input */
   bool persists; /* a block does one tile after the other, and copies the next while it stores one */
 };
@@ -222,11 +223,21 @@ static void read_cluster(struct tiling *t, const struct model_tile_of *m, const 
   t->shared_m = along_n ? t->cluster : 1, t->shared_n = along_m ? t->cluster : 1;
 }
 
+/* Of both inputs that threads copy: each by its own where one is copied below WORD bytes; else by the fewer of them,
+ * which what an H100 took agrees with. */
+static void read_lanes(struct tiling *t, const double *x) {
+  const struct model_product *p = t->product;
+  double least = p->lane_count ? INFINITY : 1;
+  for (uint32_t i = 0; i < p->lane_count; i++) least = fmin(least, x[p->lanes[i]]);
+  bool each = p->lane_count == 2 && least * p->bytes < WORD;
+  for (uint32_t i = 0; i < 2; i++) t->lanes[i] = each ? x[p->lanes[i]] : least;
+}
+
 static struct tiling tiling_of(const struct search_estimator *d, const struct model_product *p, const double *numbers) {
   assert(is_complete(p));
   const struct model_tile_of *m = &p->tiles[p->tile_count - 3], *n = m + 1, *k = m + 2;
   const double *x = numbers;
-  struct tiling t = {.product = p, .gpu = &d->machine.gpu, .lanes = p->lane_count ? INFINITY : 1};
+  struct tiling t = {.product = p, .gpu = &d->machine.gpu};
   t.blocks = x[m->parts[0]] * x[m->parts[1]] * x[n->parts[0]] * x[n->parts[1]];
   for (uint32_t i = 0; i + 3 < p->tile_count; i++) t.blocks *= product_of(&p->tiles[i], 0, x);
   t.group[0] = x[m->parts[1]], t.group[1] = x[n->parts[1]], t.groups[0] = x[m->parts[0]], t.groups[1] = x[n->parts[0]];
@@ -235,7 +246,7 @@ static struct tiling tiling_of(const struct search_estimator *d, const struct mo
   t.m = t.own_m * x[m->parts[2]], t.n = t.own_n * x[n->parts[2]];
   t.steps = x[k->parts[0]], t.depth = p->k * product_of(k, 1, x);
   t.stages = p->ahead && t.steps > 1 ? x[p->ahead] + (p->warps > 1 ? 2 : 1) : 1;
-  for (uint32_t i = 0; i < p->lane_count; i++) t.lanes = fmin(t.lanes, x[p->lanes[i]]);
+  read_lanes(&t, x);
   double stored = p->stored ? x[p->stored] : 1;
   t.stores = p->stored ? 1 / fmin(stored, ACCESS / ACCUMULATOR) + 1 / fmin(stored, ACCESS / p->stored_bytes) : 0;
   t.columns = p->epilogue ? x[p->epilogue] : 0;
@@ -257,7 +268,9 @@ static struct tiling tiling_of(const struct search_estimator *d, const struct mo
  * copies are asynchronous: all of its loads begin before it stores what the first one brings. */
 static double registers_of(const struct tiling *t) {
   double threads = t->warps * t->gpu->warp, bytes = t->product->bytes;
-  double copied = t->depth * (t->m + t->n) * fmax(bytes, ACCUMULATOR / t->lanes) / ACCUMULATOR;
+  double copied = 0;
+  for (int i = 0; i < 2; i++)
+    copied += t->depth * (i ? t->n : t->m) * fmax(bytes, ACCUMULATOR / t->lanes[i]) / ACCUMULATOR;
   bool by_registers = !t->bulk && t->stages == 1;
   return (t->m * t->n + (by_registers ? copied : 0)) / threads + t->gpu->tensor_registers;
 }
@@ -287,8 +300,10 @@ static double step_cycles(const struct tiling *t, double at_once) {
   /* By a warp, into registers; groups of warps read for each product. */
   double read = grouped ? t->own_m * t->own_n / p->n + t->own_n * t->own_m / p->m : t->own_m + t->own_n;
   double feeding = t->teams * read * t->depth * p->bytes / SHARED_BYTES;
-  double copy = t->lanes * p->bytes < WORD ? COPY_APART : COPY;
-  double copying = t->bulk ? 0 : t->depth * (t->m + t->n) / t->lanes / t->gpu->warp * copy;
+  double copying = 0;
+  for (int i = 0; i < 2 && !t->bulk; i++)
+    copying +=
+        t->depth * (i ? t->n : t->m) / t->lanes[i] / t->gpu->warp * (t->lanes[i] * p->bytes < WORD ? COPY_APART : COPY);
   double spilled = fmax(0, registers_of(t) - t->gpu->own_registers); /* of each thread, stored and loaded again */
   return most_of(t->gpu, multiplying, feeding) + copying / SUBCORES + t->warps * 2 * spilled * t->gpu->spill;
 }
