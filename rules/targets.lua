@@ -157,7 +157,7 @@ local MIXED = {u8s8 = {"uint8", "int8"}, s8u8 = {"int8", "uint8"}}
 local function wgmma(inputs, n, sms)
   local mixed = MIXED[inputs] or {inputs}
   local output, short_inputs, short_output, bytes = table.unpack(WGMMA[mixed[1]])
-  local k, by_columns = 32 // bytes, bytes ~= 2
+  local k, by_columns = 32 // bytes, bytes ~= 2 or n < 16 -- rows of a tile have 32 bytes or more
   local both = MIXED[inputs] and inputs or short_inputs:rep(2)
   local sync = string.format("wgmma_64x%dx%d_%s%s", n, k, both, short_output)
   local transposed, shape = sync .. "_trans", string.format("_64x%d_%s", n, short_output)
@@ -165,20 +165,23 @@ local function wgmma(inputs, n, sms)
           read_scope = "shared.dyn.panels", scopes = {c = "wgmma.accumulator"}, fill = "wgmma_fill" .. shape,
           sync = by_columns and transposed or sync,
           by_columns = by_columns, sync_by_columns = not by_columns and transposed or nil,
-          sync_columns = not by_columns and sync .. "_columns" or nil,
+          sync_columns = not by_columns and n >= 64 and sync .. "_columns" or nil,
           store = "wgmma_store" .. shape .. "_shared_dyn", bytes = bytes,
           vector_load_lengths = {4 // bytes, 8 // bytes, 16 // bytes},
           structure = "SSSRRS", warps = 4, ahead = {2, 1, 3, 4}, registers = n // 2, beside = TENSOR_REGISTERS,
           boxes = {1, 0}, producer = {1, 0}, store_result = "wgmma_store" .. shape .. "_global", blocks = {sms, 0},
-          clusters = {2, 1}, epilogue = {64, 32, 128}, tensor_stores = {1, 0}}
+          clusters = {2, 1}, epilogue = n > 32 and {64, 32, 128} or n == 32 and {32} or nil, tensor_stores = {1, 0}}
 end
 
 -- Those of an architecture that has it, the widest first.
-local function add_wgmma(target, groups, inputs)
+local function add_wgmma(target, groups, inputs, widths)
   if target.wgmma ~= 1 then return end
   local sms = sms_of(target)
-  for _, n in ipairs {256, 128, 64} do
-    for _, type in ipairs(inputs) do groups[#groups + 1] = wgmma(type, n, sms) end
+  for _, n in ipairs(widths or {256, 128, 64}) do
+    for _, type in ipairs(inputs) do
+      groups[#groups + 1] = wgmma(type, n, sms)
+      groups[#groups].most_columns = widths and n
+    end
   end
 end
 
@@ -187,6 +190,7 @@ local function groups_of(target)
   local groups, arch = {}, target.arch
   local function add(least, group) if arch >= least then groups[#groups + 1] = group end end
   add_wgmma(target, groups, {"float16", "bfloat16", "int8", "uint8", "u8s8", "s8u8"})
+  add_wgmma(target, groups, {"float16", "bfloat16"}, {32, 16, 8}) -- for products of no more columns
   add(70, wmma("float16", "float32", "f16", "f32"))
   add(70, wmma("float16", "float16", "f16", "f16"))
   add(75, wmma("int8", "int32", "s8", "s32"))

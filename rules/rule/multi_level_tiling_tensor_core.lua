@@ -10,18 +10,19 @@
 -- warp loads at once, where it is more than one; whether copies of tiles run ahead of the products; what multiplies and
 -- loads a second input by columns that is an image, or is of groups without loads. A filter that is constant is packed
 -- ahead as that matrix. Groups without loads also have
--- {sync_columns, structure, warps, ahead, registers, beside, bytes, vector_load_lengths, boxes}:
+-- {sync_columns, structure, warps, ahead, registers, beside, bytes, vector_load_lengths, most_columns, boxes}:
 -- products of so many warps at once, of tiles as they lie in shared memory (the second input's by columns where its own
 -- rows do, the first's where its columns do); choices of how many steps copies run ahead; registers of a thread for one
 -- fragment of accumulators, and beside all of them; the bytes of an input's element; how many of them a thread copies
--- at once; boxes: choices of whether one thread issues TMA bulk tensor copies, 1, or all threads copy, 0; producer:
--- choices of whether that thread is of a producer warp group, 1, or of a consumer, 0; blocks: choices of how many
--- persistent blocks there are, which copy the next tile while they store one, where shared memory suffices; 0: a block
--- a tile; clusters: choices of how many blocks, neighbours along m or n, are a cluster and multicast tiles that they
--- share; store_result: the intrinsic by which accumulators that are the function's result go straight to it from
--- registers, in sketches of their own; others go through what follows them there, and also, in sketches of their own,
--- by tiles of columns in shared memory; epilogue: choices of how many columns; tensor_stores: whether one thread has
--- TMA store a tile, 1, or threads do, 0. Sums of few results may be divided among thread blocks (tiling.lua, split).
+-- at once; most_columns: of products that the group is for, nil: any; boxes: choices of whether one thread issues TMA
+-- bulk tensor copies, 1, or all threads copy, 0; producer: choices of whether that thread is of a producer warp group,
+-- 1, or of a consumer, 0; blocks: choices of how many persistent blocks there are, which copy the next tile while they
+-- store one, where shared memory suffices; 0: a block a tile; clusters: choices of how many blocks, neighbours along m
+-- or n, are a cluster and multicast tiles that they share; store_result: the intrinsic by which accumulators that are
+-- the function's result go straight to it from registers, in sketches of their own; others go through what follows
+-- them there, and also, in sketches of their own, by tiles of columns in shared memory; epilogue: choices of how many
+-- columns; tensor_stores: whether one thread has TMA store a tile, 1, or threads do, 0. Sums of few results may be
+-- divided among thread blocks (tiling.lua, split).
 -- channels_first: results that follow one another along rows of a product, as those of images with channels first, are
 -- of a product with its operands the other way round, and such images are also copied with channels last
 -- (channels_last.lua), in sketches of their own.
@@ -56,10 +57,11 @@ local function fitting(sch, block, p, classes)
   for _, group in ipairs(sides and p.groups or {}) do
     local whole = products.is_whole(sides, group.multiples)
     local padding, volume
+    local narrow = sides.n <= (group.most_columns or math.huge)
     if not whole and p.pads and not (whole_rows and sides.m % group.multiples.m ~= 0) then
       padding, volume = products.padding(sides, group.multiples, p.pads)
     end
-    if has_types(sch, block, group, classes) and (whole or padding) then
+    if narrow and has_types(sch, block, group, classes) and (whole or padding) then
       local kind = group.scopes.c
       volume = volume or 0
       least[kind] = math.min(least[kind] or volume, volume)

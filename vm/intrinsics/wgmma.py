@@ -1,21 +1,22 @@
 # Products of one warp group by wgmma, 64 rows and N columns, as many products a sum as fill 32 bytes, of matrices in
 # wgmma's canonical layout in shared memory (scope `shared.dyn.panels`). The index of a fragment follows from where its
 # part of the buffer begins: fragments lie one after the other. B may lie by columns, and does where elements have not
-# 16 bits: its part of the buffer is then the transpose. Of floats of 32 bits the last 13 are left out (TF32).
+# 16 bits, or rows of 8: its part of the buffer is then the transpose. Of floats of 32 bits the last 13 are left out
+# (TF32).
 ### wgmma_fill_64x<N>_<T>
-#: N 64 | 128 | 192 | 256
+#: N 8 | 16 | 32 | 64 | 128 | 192 | 256
 #: T f32 = float32 | s32 = int32
 #@ fill fill_by type=<T> m=64 n=<N> factor=64 to=wgmma.accumulator
         T.wgmma_fill(C.data, C.elem_offset // C.strides[0] // 64 * (C.strides[0] // <N>) + C.elem_offset % C.strides[0] // <N>, <N>, T.<T>(0))
 
 ### wgmma_64x<N>x16_<I><I>f32
-#: N 64 | 128 | 192 | 256
+#: N 16 | 32 | 64 | 128 | 192 | 256
 #: I f16 = float16 | bf16 = bfloat16
 #@ product product_by m=64 n=<N> k=16 a_m=64 a_n=16 a_at=vi,vk b_m=16 b_n=<N> at=vk,vj type=<I> b_type=<I> sum=float32 cast=T.Cast("float32", end=) a=shared.dyn.panels b=shared.dyn.panels c=wgmma.accumulator factor=8 c_factor=64
         T.wgmma_mma(C.data, C.elem_offset // C.strides[0] // 64 * (C.strides[0] // <N>) + C.elem_offset % C.strides[0] // <N>, <N>, A.access_ptr("r"), A.strides[0], B.access_ptr("r"), B.strides[0], "row_major")
 
 ### wgmma_64x<N>x16_<I><I>f32_trans
-#: N 64 | 128 | 192 | 256
+#: N 8 | 16 | 32 | 64 | 128 | 192 | 256
 #: I f16 = float16 | bf16 = bfloat16
 #@ product product_by m=64 n=<N> k=16 a_m=64 a_n=16 a_at=vi,vk b_m=<N> b_n=16 at=vj,vk type=<I> b_type=<I> sum=float32 cast=T.Cast("float32", end=) a=shared.dyn.panels b=shared.dyn.panels c=wgmma.accumulator factor=8 c_factor=64
         T.wgmma_mma(C.data, C.elem_offset // C.strides[0] // 64 * (C.strides[0] // <N>) + C.elem_offset % C.strides[0] // <N>, <N>, A.access_ptr("r"), A.strides[0], B.access_ptr("r"), B.strides[0], "col_major")
@@ -60,7 +61,7 @@
         T.wgmma_mma_registers(C.data, C.elem_offset // C.strides[0] // 64 * (C.strides[0] // <N>) + C.elem_offset % C.strides[0] // <N>, <N>, A.data, A.elem_offset // A.strides[0] // 64 * (A.strides[0] // 32) + A.elem_offset % A.strides[0] // 32, B.access_ptr("r"), B.strides[0], "col_major")
 
 ### wgmma_store_64x<N>_<T>_<S>
-#: N 64 | 128 | 192 | 256
+#: N 8 | 16 | 32 | 64 | 128 | 192 | 256
 #: T f32 = float32 | s32 = int32
 #: S shared_dyn = shared.dyn | global
 #@ copy copy_by type=<T> m=64 n=<N> factor=64 from=wgmma.accumulator to_factor=8 to=<S> block=store

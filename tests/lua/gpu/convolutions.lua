@@ -35,7 +35,7 @@ local function list(t) return table.concat(t, "x") end
 -- A transposed one, each phase of whose result fills tiles.
 local function transposed()
   local output, type, last = one_of(OUTPUTS[2]), one_of {"float16", "bfloat16"}, math.random(4) > 1
-  local ci, co = 16 * math.random(4), 64 * math.random(2)
+  local ci, co = 16 * math.random(4), last and one_of {3, 32, 64, 128} or 64 * math.random(2)
   local o, image, filter = {stride = {}, pad = {}, accumulate = "float32"}, {output[1]}, {}
   for d = 1, 2 do
     o.stride[d] = math.random(d == 1 and 2 or 1, 2)

@@ -25,12 +25,13 @@ local PRODUCTS = {
   {"float8_e5m2", "float32", 48, 32, 64, ADA},
   {"float16", "float32", 192, 128, 128, HOPPER, false, true}, {"bfloat16", "float32", 128, 128, 96, HOPPER, true, true},
 }
--- Products whose sides no tile divides, and convolutions whose pixels or channels none does: with half of the draws.
+-- Products whose sides no tile divides, one of them of three columns, and convolutions whose pixels or channels none
+-- does: with half of the draws.
 local PADDED = {
   {"float16", "float32", 50, 60, 72, AMPERE}, {"float16", "float16", 33, 40, 77, AMPERE},
   {"bfloat16", "float32", 40, 37, 60, AMPERE, true}, {"float32", "float32", 20, 50, 27, AMPERE},
   {"int8", "int32", 50, 36, 80, AMPERE}, {"float16", "float32", 100, 200, 136, HOPPER},
-  {"bfloat16", "float32", 250, 120, 88, HOPPER, true}, {"float16", "float32", 64, 128, 200, HOPPER},
+  {"bfloat16", "float32", 250, 120, 88, HOPPER, true}, {"float16", "float32", 64, 3, 200, HOPPER},
   {"float16", "float32", 70, 61, 99, HOPPER}, {"float16", "float32", 200, 120, 104, HOPPER, false, true},
 }
 local CONVOLUTIONS = {
