@@ -2,12 +2,12 @@
  *
  * Requires: a positive multiple for each iteration; the scope is a stage pipeline; only loops are around the block.
  *           Where a domain grows, nothing else is under the grown loops, or uses what is padded under the others. Each
- *           region is one element, indexed by iterations and zeros, of a buffer of its own, and says by which
- *           iterations that grow with a loop the block indexes that buffer. A domain that grows starts at 0, and a loop
- *           of just that domain is bound to it and to nothing else. Buffers that are padded are used whole, unless they
- *           are inputs. A reduction that grows is a sum, whatever it begins with, of what a zero read at its iterations
- *           makes zero, other factors being finite, where that ends with them, or reduces just what it reads, by one
- *           value; all writes are at each spatial one that grows.
+ *           region is one element, indexed by iterations and zeros, or of what is read by terms of iterations that do
+ *           not grow, of a buffer of its own, and says by which iterations that grow with a loop the block indexes that
+ *           buffer. A domain that grows starts at 0, and a loop of just that domain is bound to it and to nothing else.
+ *           Buffers that are padded are used whole, unless they are inputs. A reduction that grows is a sum, whatever
+ *           it begins with, of what a zero read at its iterations makes zero, other factors being finite, where that
+ *           ends with them, or reduces just what it reads, by one value; all writes are at each spatial one that grows.
  * After:    before the loops, a block copies each buffer that is read at a grown iteration to one padded with zeros, or
  *           with the identity of what reduces it; after them, a block copies what was written back.
  * Forward:  nothing dies: loops keep their places. */
@@ -147,12 +147,20 @@ static uint32_t iter_of(const struct tir *ir, const struct pad_einsum_plan *plan
   return UINT32_MAX;
 }
 
-/* One element at variables and zeros, of a buffer that no region before names. */
-static bool is_einsum_region(const struct tir *ir, struct tir_region r) {
+/* An index of what is read in which no iteration that grows stands: taps of a window. */
+static bool stays(struct tir *ir, const struct pad_einsum_plan *plan, tir_expr at) {
+  for (uint32_t i = 0; i < plan->count; i++)
+    if (plan->extents[i] && tir_uses_var(ir, at, plan->iters[i].var)) return false;
+  return true;
+}
+
+/* One element at variables and zeros, or, where it is read, at what stays, of a buffer that no region before names. */
+static bool is_einsum_region(struct tir *ir, struct tir_region r, bool write, const struct pad_einsum_plan *plan) {
   struct tir_buffer_node n = *tir_buffer_at(ir, r.buffer);
   for (uint32_t d = 0; d < n.rank; d++) {
     tir_expr at = ir->operands.at[r.ranges + 2 * d];
-    if (tir_is_int(ir, at) ? !tir_is_const(ir, at, 0) : tir_at(ir, at)->kind != TIR_VAR) return false;
+    bool plain = tir_is_int(ir, at) ? tir_is_const(ir, at, 0) : tir_at(ir, at)->kind == TIR_VAR;
+    if (!plain && (write || tir_is_int(ir, at) || !stays(ir, plan, at))) return false;
   }
   return n.rank <= TIR_MOST_EDITED_RANK && tir_is_one_element(ir, r);
 }
@@ -239,7 +247,7 @@ static bool check_regions(struct tir *ir, tir_block block, bool write, struct pa
     struct tir_span before = {span.first, i};
     bool from_before = tir_reads_from_before(ir, block, r.buffer);
     if (!write && !from_before && tir_has_region_of(ir, writes, r.buffer)) continue;
-    if (tir_has_region_of(ir, before, r.buffer) || (write && from_before) || !is_einsum_region(ir, r) ||
+    if (tir_has_region_of(ir, before, r.buffer) || (write && from_before) || !is_einsum_region(ir, r, write, plan) ||
         plan->padded_count == MOST_REGIONS)
       return tir_refuse(ir, err, MS_NOT_EINSUM, block, "block `%s` uses buffer `%s` twice, or not at iterations alone",
                         tir_block_name(ir, block), tir_buffer_name(ir, r.buffer));
