@@ -208,7 +208,7 @@ local function tensor_tiling(target, groups)
                          block_registers = GPU.sm_registers},
           shared_bytes = target.shared_bytes, write = {need = "must", levels = {2}, scope = "shared.dyn"},
           read = {levels = {4}, scope = "shared.dyn"}, groups = groups,
-          channels_first = true, split = split_of(target, TENSOR_RESULTS, 256),
+          channels_first = true, few_channels = target.arch >= 80, split = split_of(target, TENSOR_RESULTS, 256),
           pads = {least = 0.25, multiples = {8, 4, 2}, share = 0.125}}
 end
 

@@ -25,13 +25,15 @@
 -- divided among thread blocks (tiling.lua, split).
 -- channels_first: results that follow one another along rows of a product, as those of images with channels first, are
 -- of a product with its operands the other way round, and such images are also copied with channels last
--- (channels_last.lua), in sketches of their own.
+-- (channels_last.lua), in sketches of their own. few_channels: images of three channels are also copied with a fourth
+-- (few_channels.lua), in sketches of their own.
 -- pads: sides that no group divides are padded (products.lua): copies to shared memory fill with zeros what is beyond
 -- the inputs, and what is beyond the result is not stored.
 -- Source: Feng et al., "TensorIR", ASPLOS 2023, section 4.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 local products, fragment_limits = msched.load "rules.products", msched.load "rules.fragment_limits"
 local channels_last, nest = msched.load "rules.channels_last", msched.load "rules.register_loops"
+local few_channels = msched.load "rules.few_channels"
 
 -- Whether the intrinsics of a group are for what the block multiplies and adds up.
 local function has_types(sch, block, group, classes)
@@ -606,6 +608,9 @@ return msched.rule {
     local last, copied
     if p.channels_first then last, copied = channels_last.of(of, b) end
     if last then add_groups(results, last, copied, p) end
+    local padded, with_more
+    if p.few_channels then padded, with_more = few_channels.of(of, b) end
+    if padded then add_groups(results, padded, with_more, p) end
     results[#results + 1] = sch
     return results
   end,

@@ -3,7 +3,8 @@
 -- bulk tensor copies gets them for both operands, as the draw and the analytical model take it; the lowered function
 -- computes the same in the interpreter, its source on the CPU (RUN_KERNELS), and NVRTC, where it is installed, compiles
 -- it. An image with channels first whose lines no tile divides is the second operand of products, as it lies or copied
--- with channels last: results are stored by whole accesses, and TMA brings its pixels.
+-- with channels last: results are stored by whole accesses, and TMA brings its pixels. An image of three channels is
+-- copied with four.
 -- usage: msched convolutions.lua RUN_KERNELS CONVOLUTIONS DRAWS SEED
 local ms = require "msched"
 local te = ms.te
@@ -232,24 +233,43 @@ local function check_channels_first()
   sources:finish()
 end
 
--- The same on sm_80, by mma.sync: pixels of the copy are columns.
-local function check_pixels_by_columns()
-  local func, target = named("conv2d", "1 4 8 16 16 3 1 1 layout=NCHW dtype=float16"), "cuda -arch=sm_80"
+-- One draw of the only sketch whose trace has all of these computes the same; gives its source, and the kernel.
+local function check_only_sketch(func, target, ...)
   local sketches = {}
   for _, s in ipairs(tune.open(func, ms.target(target), {}).sketches) do
-    if s.trace:json():find("warp_mma_sync_16x16x16_f16f16f32_trans", 1, true) then sketches[#sketches + 1] = s end
+    local has = true
+    for _, what in ipairs {...} do has = has and s.trace:json():find(what, 1, true) end
+    if has then sketches[#sketches + 1] = s end
   end
-  assert(#sketches == 1, "one sketch has pixels by columns")
+  assert(#sketches == 1, "one sketch has " .. table.concat({...}, " and "))
   local pool = ms.pool(func, {jobs = 1, target = target})
   local c = pool:replay(jobs_of({sketches = sketches}, 1, seed), false)[1]
   pool:close()
   sources:begin(func)
-  local scheduled = ms.apply(func, c.trace):func()
-  ms.build(scheduled, {target = target}):export(sources:path "1.cu")
+  local scheduled, path = ms.apply(func, c.trace):func(), sources:path "1.cu"
+  local kernel = ms.build(scheduled, {target = target})
+  kernel:export(path)
+  local text = files.read(path)
   ms.check_lowered(func, scheduled, target, 0)
   local agree, said = sources:agree()
   assert(agree == 1, said)
   sources:finish()
+  return text, kernel
+end
+
+-- The same on sm_80, by mma.sync: pixels of the copy are columns.
+local function check_pixels_by_columns()
+  check_only_sketch(named("conv2d", "1 4 8 16 16 3 1 1 layout=NCHW dtype=float16"), "cuda -arch=sm_80",
+                    "warp_mma_sync_16x16x16_f16f16f32_trans")
+end
+
+-- An image of three channels: kernels of their own copy it and the filter with a channel more, and threads the pixels
+-- of that, two elements or four at once.
+local function check_few_channels()
+  local text, kernel = check_only_sketch(named("conv2d", "1 8 8 3 16 3 1 1 dtype=float16"), TARGET,
+    "wgmma_store_64x16_f32", "[1,1,1,1,1,1,4]")
+  assert(#kernel:resources() == 3 and text:find "[*]%(uint[%w_]+ [*]%)%(pad_pad_reindex",
+         "an image of few channels is copied element by element")
 end
 
 -- Groups whose channels fill no rows of a product on sm_80: their draws are accepted, and store as they should.
@@ -270,6 +290,7 @@ end
 check_estimates()
 check_channels_first()
 check_pixels_by_columns()
+check_few_channels()
 check_padded_groups()
 for number = 1, convolutions do
   local func, what, last = convolution()
