@@ -406,7 +406,7 @@ static void add_accesses(struct work *w) {
       add_copied(w, a, copy, copy ? model_shared(d, w->number, (uint32_t)(copy - d->nests)) : 0);
     else if (a->memory == MODEL_DEVICE)
       add_direct(w, a, a->written ? writing_steps(w) : w->steps);
-    else if (a->written)
+    else if (a->written && w->nest->team <= 1)
       add_results(w, a);
   }
   if (joins_blocks(w)) w->waits += w->gpu->cluster_join;
@@ -542,6 +542,7 @@ static double far_bytes(const struct work *w) {
   for (uint32_t i = 0; i < w->nest->access_count; i++) {
     const struct model_access *a = &w->nest->accesses[i];
     double bytes = a->bytes;
+    if (w->nest->team > 1 && a->memory == MODEL_LOCAL) continue; /* fragments: no other memory has them */
     for (uint32_t d = 0; d < a->rank; d++) bytes *= (double)a->extents[d];
     if (!is_near(w, a, bytes)) all += bytes;
   }
@@ -565,6 +566,7 @@ static bool moves_only(const struct search_estimator *d, const struct model_nest
   if (!nest->access_count) return true;
   for (uint32_t i = 0; i < nest->loop_count; i++) reduces = reduces || nest->loops[i].reduces;
   if (nest->accesses[0].memory == MODEL_SHARED && !reduces) return true;
+  if (nest->team > 1) return false; /* what is computed of fragments stays in registers */
   for (uint32_t i = 1; i < nest->access_count; i++) {
     const struct model_access *a = &nest->accesses[i];
     if (a->memory == MODEL_LOCAL && copy_of(d, a)) return true;

@@ -341,6 +341,19 @@ for _, s in ipairs(tune.open(few_rows, HOPPER, {}).sketches) do
 end
 less("tensor cores, though some of it is padding", 2 * by_warps, by_threads)
 
+-- Scores of attention stay in registers: softmax takes no longer than some products do, so that these decide, and are
+-- half as dear of 8 bits.
+local function attention_of(type)
+  local func = ms.ops.func("attention", {"4", "16", "4096", "4096", "128", dtype = type})
+  local s = tune.open(func, HOPPER, {}).sketches[1].trace
+  return analytical.best(func, HOPPER, {s}, {seed = 1, budget = 500, most = 1, each = 1})[1].cost
+end
+local multiplying = 2 * 64 * 4096 * 4096 * 128 / hopper.tensor_products / hopper.sms
+local exponentials = 64 * 4096 * 4096 / 16 / hopper.sms -- a multiprocessor has 16 a cycle
+local attention = attention_of "float16"
+assert(attention > multiplying + 0.3 * exponentials and attention < 2 * (multiplying + exponentials), attention)
+less("attention of 8 bits", attention_of "float8_e4m3fn", attention)
+
 -- ---- Reductions by threads ----
 
 -- One block reduces as fast as a multiprocessor reads, however few its threads' results are; many blocks as fast as
