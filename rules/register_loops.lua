@@ -85,6 +85,8 @@ function register_loops.note_tile(sch, block, rows)
   if #rows > 1 then sch:annotate(block, "msched.rows_of_lines", 1) end
 end
 
+local SHORT <const> = {float16 = true, bfloat16 = true, int8 = true, uint8 = true}
+
 -- Copies a read for the block alone, whatever else reads it; gives the copy.
 function register_loops.copied(sch, block, index)
   return sch:cache_read(block, index, "global", #sch:readers(block, index) > 1 and {block} or nil)
@@ -99,6 +101,19 @@ function register_loops.copied_once(sch, block, index)
     if sch:writes(sch:get_sblock(name))[1].buffer == buffer then return nil end
   end
   return register_loops.copied(sch, block, index)
+end
+
+-- Draws whether copies of short elements hold what is computed with, where lowering can have them do so: that is twice
+-- as long, and widened once an element, not at each read.
+function register_loops.draw_widening(sch, copies)
+  local short = {}
+  for _, copy in ipairs(copies) do
+    local type = sch:reads(copy)[1].type
+    if SHORT[type] then short[#short + 1] = copy end
+  end
+  if #short == 0 then return end
+  local drawn = common.sample_equal(sch, {1, 0})
+  for _, copy in ipairs(short) do sch:annotate(copy, "msched.widen", drawn) end
 end
 
 -- Moves a copy under a loop, where there is one; false: it cannot be there.

@@ -71,7 +71,8 @@ int tir_part_bits(const struct tir *ir, tir_stmt store);
  * store of a whole vector: its address is a multiple of so many bytes. Under a test, a call is_aligned(A.data, bytes),
  * that the parameter begins at a multiple of TIR_NONTEMPORAL_ALIGNMENT; the interpreter takes it that it does. */
 #define TIR_NONTEMPORAL "msched.nontemporal"
-#define TIR_JAM         "msched.jam" /* of a loop: those in it that may run side by side become one (jam.c) */
+#define TIR_WIDEN       "msched.widen" /* of a block, 0 or 1: copies that it fills may hold wider elements (widen.c) */
+#define TIR_JAM         "msched.jam"   /* of a loop: those in it that may run side by side become one (jam.c) */
 
 /* On a block: its body may be left out where a sum over its iterations, in their order, is above 0; a list of their
  * coefficients, and a constant. */
@@ -94,6 +95,7 @@ struct tir_lower_options {
   bool shifts_two_words;             /* of the target: lanes take bits of two words by one instruction */
   uint32_t tile_accumulators;        /* that registers of tiles hold beside operands; 0: 6 */
   uint32_t threads;                  /* that a parallel loop may use; 0: allocations stay where they are */
+  uint64_t cache_bytes;              /* of the last cache, that a thread may count on; 0: as many as it likes */
   uint64_t stack_bytes;              /* larger allocations are laid out in the workspace; 0: 16 KiB */
   uint32_t block_threads;            /* GPU: of a block at most; 0: TIR_BLOCK_THREADS */
   uint64_t shared_bytes;             /* GPU: of a block at most; 0: TIR_STATIC_SHARED_BYTES */

@@ -1,13 +1,13 @@
 -- Moves a factor between two parts of one tile, or draws again a number that a loop is split by, how many elements a
--- thread loads at once, where the init of register tiles goes, how far copies run ahead, whether products
--- overlap, or how a product's results leave.
+-- thread loads at once, where the init of register tiles goes, how far copies run ahead, whether products overlap,
+-- whether copies hold wider elements, or how a product's results leave.
 local common = msched.load "rules.common"
 
 -- what such numbers are noted as; "": nothing
 local NOTED = {["meta_schedule.cooperative_fetch"] = true, ["msched.init_before_tiles"] = true,
                ["msched.nontemporal"] = true, ["msched.epilogue_tile"] = true, ["tensor_store"] = true,
                ["software_pipeline_stage"] = true, ["software_pipeline_overlap"] = true,
-               ["software_pipeline_alternate"] = true, [""] = true}
+               ["software_pipeline_alternate"] = true, ["msched.widen"] = true, [""] = true}
 
 local function prime_factor(stream, n) -- one of n's prime factors, by the stream
   local primes = {}

@@ -129,6 +129,7 @@ local function tiled(sch, block, context, width, vectors, one, by_pairs)
   local copy = by_pairs and not a.copied and nest.copied_once(s, b, a.shared)
   local packed_under, written_under, rows_under = tile(s, b, a, width, columns, rows)
   if copy and not nest.put_under(s, copy, rows_under) then return nil end
+  if copy then nest.draw_widening(s, {copy}) end
   if panel and not constant then
     if not s:can_compute_at(panel, packed_under) then return nil end
     s:compute_at(panel, packed_under, {preserve_unit_loops = true})

@@ -250,6 +250,7 @@ local function tiled(sch, block, context, parameters, vectors, pack, skip, both,
   local packed_under, written_under, blocks, rows_under = tile(s, b, a, columns, rows, both)
   if not pack_panels(s, caches, packed_under) or not pack_panels(s, others, blocks) then return nil end
   if widened and not nest.put_under(s, widened, rows_under) then return nil end
+  if widened then nest.draw_widening(s, table.move(caches, 1, #caches, 2, {widened})) end
   common.write_under(s, b, written_under)
   return s
 end

@@ -49,6 +49,8 @@ struct model_access {
   uint32_t copy; /* 1 + the first other nest that fills the buffer; 0: none does */
   double bytes;  /* of an element */
   bool widened;  /* of a CPU: vectors of it are widened once they are loaded */
+  bool in_copy;  /* the same, but where it is stored, if the copy holds wider elements (tir/lower/memory/widen.c) */
+  uint32_t wide; /* of such: a number, whether its copy does; 0: it is no choice, and does */
   uint32_t rank;
   int64_t extents[MODEL_RANK];
   double moves[MODEL_RANK][MODEL_ITERS]; /* elements along each dimension when an iteration variable rises by one */
@@ -87,6 +89,7 @@ struct model_nest {
   bool feeds;                                /* tensor cores of a GPU, with what it copies to shared memory */
   double team;                               /* of a GPU: threads that hold its fragments together; 1: none do */
   uint32_t init_before;                      /* a number: whether its init comes before all tiles; 0: it is no choice */
+  uint32_t wide;                             /* a number: whether copies that it fills are wider; 0: as above */
   uint32_t nontemporal;                      /* a number: whether results go around the caches; 0: it is no choice */
   double simple, calls, divisions, branches; /* operations of an element: a multiply-add is a simple one */
   uint32_t lanes;                            /* a number: elements that a thread copies at once; 0: one */

@@ -14,10 +14,6 @@ local MOST_DOWNHILL = 8 -- and how often at most, as long as that finds a cheape
 -- Emerald Rapids 1.37 and 5.46 of them a nanosecond.
 local TILES_OF_BFLOATS, BFLOATS = 2, 4
 
--- A virtual machine of two cores reports the whole of a cache that very many cores share. Others use it too, and each
--- core has no more than this: 32 MB of 300 were faster than the memory.
-local LENT = 16 << 20
-
 -- The machine of a target, as the model sees it: what the target knows, and the numbers of rules/targets.lua, or what a
 -- function there makes of the target. nil: there are none for its kind.
 function analytical.machine(target)
@@ -26,7 +22,7 @@ function analytical.machine(target)
   if not numbers then return nil end
   local machine = {cores = target.cores, vector_bits = target.vector_bits, registers = target.vector_registers,
                    dots = target.dots, slides = target.slides,
-                   cache_bytes = {target.l1_bytes, target.l2_bytes, math.min(target.l3_bytes, LENT * target.cores)}}
+                   cache_bytes = {target.l1_bytes, target.l2_bytes, target.l3_share * target.cores}}
   for name, number in pairs(numbers) do machine[name] = number end
   if (target.tiles or 0) & TILES_OF_BFLOATS ~= 0 then machine.bfloats = BFLOATS end
   return machine

@@ -52,13 +52,19 @@ static double crowding(const struct model_shape *s, const struct model_access *a
   return 1;
 }
 
+/* Whether the copy that it reads, or fills, holds elements of twice the bits. */
+static bool is_held_wide(const struct model_access *a, const double *numbers) {
+  return a->in_copy && (!a->wide || numbers[a->wide] > 0);
+}
+
 static void shape_nest(const struct model_nest *nest, const double *numbers, struct model_shape *s) {
   assert(nest->access_count <= MODEL_ACCESSES);
   model_shape_loops(nest, numbers, s);
   for (uint32_t i = nest->loop_count + 1; i-- > 0;)
     for (uint32_t a = 0; a < nest->access_count; a++) {
       bool grows = i == nest->loop_count || (s->trips[i] > 1 && model_is_moved(nest, &nest->accesses[a], i));
-      s->bytes[i][a] = grows ? touched(&nest->accesses[a], s->tiles[i]) : s->bytes[i + 1][a];
+      double times = is_held_wide(&nest->accesses[a], numbers) ? 2 : 1;
+      s->bytes[i][a] = grows ? times * touched(&nest->accesses[a], s->tiles[i]) : s->bytes[i + 1][a];
     }
 }
 
@@ -474,7 +480,8 @@ static double arithmetic_cycles(const struct candidate *c, const struct model_sh
     const struct model_access *access = &nest->accesses[a];
     double vectors = vectors_of(m, s, access, &t) * taps_of(m, s, access, &t) * window_part(m, s, access, &t, begin);
     *(access->written ? &stores : &loads) += vectors;
-    if (access->widened) widened += vectors * (is_loaded_in_vectors(s, access) ? 1 : 2); /* and broadcast */
+    bool narrow = access->in_copy && !access->written && !is_held_wide(access, c->numbers);
+    if (access->widened || narrow) widened += vectors * (is_loaded_in_vectors(s, access) ? 1 : 2); /* and broadcast */
   }
   double each = nest->simple / m->multiply_adds + nest->calls * m->call + nest->divisions * m->division;
   if (!t.reduces && is_lane_by_lane(s)) /* a reduction's are decided outside of it */

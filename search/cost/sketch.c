@@ -423,6 +423,11 @@ static void read_bound(struct walk *w, tir_var var) {
       tir_walk_expr(ir, tir_as(ir, s, TIR_BIND)->bind.value, read_load, w);
 }
 
+static void set_widened(struct model_access *a, bool in_copy) {
+  a->in_copy = in_copy && a->passed;
+  a->widened = !a->in_copy;
+}
+
 /* Reads a load that a CPU widens, or one that a condition guards: as often as it is loaded, not for each result. */
 static bool read_widened(struct walk *w, tir_expr cast) {
   struct tir *ir = w->reading->made->ir;
@@ -435,7 +440,7 @@ static bool read_widened(struct walk *w, tir_expr cast) {
   tir_walk_expr(ir, from, read_load, w);
   bool in_copy = tir_type_is_float(tir_type_of(ir, load)); /* where it is stored (tir/lower/memory/widen.c) */
   for (uint32_t i = 0; i < nest->access_count; i++)
-    if (nest->accesses[i].buffer == buffer) nest->accesses[i].widened = !(in_copy && nest->accesses[i].passed);
+    if (nest->accesses[i].buffer == buffer) set_widened(&nest->accesses[i], in_copy);
   return true;
 }
 
@@ -615,6 +620,15 @@ static uint32_t copy_of(const struct search_estimator *d, uint32_t nest, uint32_
   return 0;
 }
 
+/* What is widened where it is stored is so in the nest that stores it, too. */
+static void join_copy(struct search_estimator *d, struct model_access *a) {
+  if (!a->in_copy || !a->copy) return;
+  struct model_nest *copy = &d->nests[a->copy - 1];
+  a->wide = copy->wide;
+  copy->accesses[0].in_copy = true;
+  copy->accesses[0].wide = copy->wide;
+}
+
 /* Whether a store is in the init of its block. */
 static bool is_init(const struct tir *ir, tir_stmt store, tir_block block) {
   tir_stmt s = store;
@@ -667,6 +681,8 @@ static void read_dots(const struct reading *r, struct model_nest *nest, tir_bloc
   if (multiplies) nest->simple = 1;
   for (uint32_t a = 0; a < nest->access_count && multiplies; a++) {
     bool each = by_pairs && nest->dots && model_is_moved(nest, &nest->accesses[a], last - 1);
+    nest->accesses[a].in_copy =
+        by_pairs && nest->dots && nest->accesses[a].widened && nest->accesses[a].passed && !each;
     nest->accesses[a].widened = nest->accesses[a].widened && each;
   }
   if (nest->dots && !nest->tensorized && width == 2) nest->simple = r->estimator->machine.bfloats;
@@ -704,6 +720,7 @@ static bool read_nest(struct reading *r, struct model_nest *nest, tir_block bloc
                  tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "meta_schedule.inline_rule");
   nest->promoted = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "msched.register_tile") != 0;
   nest->init_before = note_of(r, block, "msched.init_before_tiles");
+  nest->wide = note_of(r, block, TIR_WIDEN);
   nest->nontemporal = note_of(r, block, TIR_NONTEMPORAL);
   bool known = read_nest_loops(r, nest, block, store, loops);
   read_dots(r, nest, block, store, loops);
@@ -799,6 +816,7 @@ static void read_nests(struct reading *r, tir_stmt end) {
     for (uint32_t a = 0; a < d->nests[i].access_count; a++) {
       d->nests[i].accesses[a].near = near_of(d, i, a);
       d->nests[i].accesses[a].copy = copy_of(d, i, a);
+      join_copy(d, &d->nests[i].accesses[a]);
     }
   free(loops);
   free(known);

@@ -177,9 +177,10 @@ struct options {
 
 /* A line `name = number` under the target's. */
 static bool set_option(struct options *o, const char *line, ms_error *err) {
-  static const char *const names[] = {"vector_bits",  "threads",   "stack_bytes",    "block_threads", "shared_bytes",
-                                      "instructions", "run",       "compiled_nvrtc", "compiled",      "finite",
-                                      "exact",        "in_single", "source",         "fused",         "free_order"};
+  static const char *const names[] = {"vector_bits",  "threads",      "stack_bytes", "block_threads",
+                                      "shared_bytes", "instructions", "run",         "compiled_nvrtc",
+                                      "compiled",     "finite",       "exact",       "in_single",
+                                      "source",       "fused",        "free_order",  "cache_bytes"};
   char name[32];
   long long n;
   if (sscanf(line, "%31s = %lld", name, &n) != 2)
@@ -203,17 +204,18 @@ static bool set_option(struct options *o, const char *line, ms_error *err) {
   case 12: o->source = n; break;
   case 13: l->fused = n; break;
   case 14: l->free_order = n; break;
+  case 15: l->cache_bytes = (uint64_t)n; break;
   default: return ms_fail(err, MS_UNKNOWN_TARGET, "there is no option %s", name);
   }
   return true;
 }
 
-/* The first line is the target; what its machine has besides, threads, is left out. */
+/* The first line is the target; what its machine has besides, threads and caches, is left out. */
 static bool read_options(struct options *o, char *text, ms_error *err) {
   char *line = strtok(text, "\n");
   if (!line || !jit_target_parse(line, &o->target, err)) return false;
   o->lower = jit_lower_options(&o->target);
-  o->lower.threads = 0, o->lower.verify = true;
+  o->lower.threads = 0, o->lower.cache_bytes = 0, o->lower.verify = true;
   o->run = 1, o->source = 1;
   while ((line = strtok(NULL, "\n")))
     if (!set_option(o, line, err)) return false;

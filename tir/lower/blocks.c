@@ -164,6 +164,7 @@ static void point_to_sources(struct tir *ir, tir_stmt body, const struct matched
 
 bool lower_blocks(struct lowering *low) {
   struct tir *ir = low->ir;
+  if (!lower_note_copies(low)) return false;
   if (low->options && low->options->device == TIR_GPU) lower_compact_matched(low);
   struct matched m = {ir, calloc(ir->buffers.count, sizeof(tir_buffer)), calloc(ir->buffers.count, sizeof(uint32_t)),
                       ir->buffers.count};

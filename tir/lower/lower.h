@@ -318,6 +318,8 @@ double lower_times_run(const struct tir *ir, tir_stmt s);
 double lower_work(const struct tir *ir, tir_stmt top);
 /* Makes two of a loop of constant extent, a multiple of `inner`: the inner one, of this kind, has the body. */
 void lower_split_loop(struct tir *ir, tir_stmt loop, int64_t inner, enum tir_loop_kind kind);
+/* Notes on allocations what blocks say of the type of copies that they fill; false: one says no such. (widen.c) */
+bool lower_note_copies(struct lowering *low);
 /* The annotations of a loop that goes hold for the outermost loops in it. (gpu/kernels.c) */
 void lower_hand_down(struct tir *ir, tir_stmt loop);
 /* The loop runs [min, min + extent) from now on: its variable is another, of that domain. (partition.c) */

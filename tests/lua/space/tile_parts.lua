@@ -18,6 +18,23 @@ function tests.register_tile()
   check(func, made[2])
 end
 
+-- Whether copies of short floats hold float32 is drawn: both compute the same, and wide ones are cheaper here.
+function tests.widening_is_drawn()
+  local func = ms.ops.func("matmul", {48, 32, 16, dtype = "bfloat16"})
+  local machine, drawn = ms.load("search.cost.analytical").machine(CPU), 0
+  for _, sch in ipairs(sketches(func, CPU, {rules = {"register_tile"}})) do
+    local list, costs = sch.trace:changeable("SampleCategorical", "msched.widen"), {}
+    for choice = 0, #list > 0 and 1 or -1 do
+      local trace = sch.trace:with_decision(list[1], {choice})
+      costs[choice] = ms.estimate(func, trace, machine)
+      if drawn == 0 then check(func, ms.apply(func, trace)) end
+    end
+    drawn = drawn + #list
+    assert(#list == 0 or #list == 1 and costs[0] < costs[1], tostring(sch))
+  end
+  assert(drawn > 0)
+end
+
 -- Columns that are no whole vectors: vectors, and one that is not full, of a tile that stays in registers.
 function tests.columns_of_no_whole_vectors()
   for _, columns in ipairs {12, 20, 24, 49, 100} do
@@ -184,6 +201,7 @@ function tests.dot_tile()
     for i = 2, #made do
       local text = tostring(made[i]:func())
       assert(text:find("A_global = ", 1, true) and text:find("B_global[v0 // 2, v1, v0 % 2]", 1, true), text)
+      assert(#made[i].trace:changeable("SampleCategorical", "msched.widen") == 1, text)
       check(func, made[i])
     end
   end

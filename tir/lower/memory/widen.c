@@ -10,13 +10,50 @@
  * an element, then comes to all lanes by one load.
  * Requires: flat buffers, vector expressions, dot products (dots.c). Gives: nothing. Keeps what is computed, bit for
  * bit: what is stored is rounded as it was, and holds more bits than it needs. A buffer is widened where all that reads
- * it takes it so, and something reads it in a loop that does not move it, or for all lanes. */
+ * it takes it so, and something reads it in a loop that does not move it, or for all lanes; and where a thread's part
+ * of the last cache holds it then: else twice the bytes come from memory, again and again. A block that fills it may be
+ * annotated msched.widen = 0, and it stays as it is: that is noted on its allocation as blocks go
+ * (lower_note_copies). */
 #include "tir/lower/lower.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- What blocks ask for ---- */
+
+static bool read_note(struct lowering *low, tir_block block, bool *stays) {
+  struct tir *ir = low->ir;
+  tir_expr value = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, TIR_WIDEN);
+  *stays = value && tir_is_const(ir, value, 0);
+  if (!value || *stays || tir_is_const(ir, value, 1)) return true;
+  char *text = tir_print_expr(ir, value);
+  ms_fail(low->err, MS_LOWER_WIDEN, TIR_WIDEN " must be 0 or 1, not %s (annotation of block %s)", text ? text : "this",
+          tir_block_name(ir, block));
+  free(text);
+  return false;
+}
+
+bool lower_note_copies(struct lowering *low) {
+  struct tir *ir = low->ir;
+  for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
+    bool stays = false;
+    if (tir_is(ir, s, TIR_BLOCK) && !read_note(low, s, &stays)) return false;
+    if (!stays) continue;
+    struct tir_span writes = tir_block_at(ir, s)->writes;
+    for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
+      tir_stmt where = tir_buffer_at(ir, ir->regions.at[i].buffer)->where;
+      if (where && tir_is(ir, where, TIR_ALLOC))
+        tir_annotate_span(ir, &tir_stmt_at(ir, where)->annotations, tir_symbol_of(ir, TIR_WIDEN),
+                          tir_int(ir, TIR_T_I32, 0));
+    }
+  }
+  return true;
+}
+
+/* ---- What is widened ---- */
+
 struct widening {
+  const struct lowering *low;
   struct tir *ir;
   uint8_t *kept;    /* of each buffer, that it stays as it is */
   tir_type *wanted; /* what all that reads it makes of it; 0: nothing does */
@@ -97,14 +134,28 @@ static void note_statement(struct widening *w, tir_stmt s) {
     tir_walk_expr(ir, ir->operands.at[n->store.indices + i], note_reads, w);
 }
 
+/* Whether the last cache holds a buffer of so many elements of the type. What stands in no parallel loop there is once
+ * for all threads. */
+static bool is_held(const struct widening *w, tir_stmt alloc, tir_expr size, tir_type type) {
+  const struct tir_lower_options *o = w->low->options;
+  double bytes = tir_is_int(w->ir, size) ? (double)tir_at(w->ir, size)->imm * tir_type_bits(type) / 8 : 0;
+  if (!o || !o->cache_bytes) return true;
+  bool own = false;
+  for (tir_stmt p = tir_stmt_at(w->ir, alloc)->parent; p; p = tir_stmt_at(w->ir, p)->parent)
+    own = own || (tir_is(w->ir, p, TIR_LOOP) && tir_stmt_at(w->ir, p)->loop_kind == TIR_PARALLEL);
+  return bytes > 0 && bytes <= (double)o->cache_bytes * (own || o->threads < 1 ? 1 : o->threads);
+}
+
 /* Gives the allocation of such a buffer one of the wider type. */
 static bool widen(struct widening *w, tir_stmt alloc) {
   struct tir *ir = w->ir;
   tir_buffer old = tir_stmt_at(ir, alloc)->alloc.buffer;
   struct tir_buffer_node b = *tir_buffer_at(ir, old);
   bool fits = b.rank == 1 && !b.strides.count && !b.elem_offset && tir_type_lanes(b.type) == 1;
-  if (!w->wanted[old] || w->kept[old] || !w->again[old] || !fits) return false;
+  bool stays = tir_annotation(ir, tir_stmt_at(ir, alloc)->annotations, TIR_WIDEN) != TIR_NONE;
+  if (!w->wanted[old] || w->kept[old] || !w->again[old] || !fits || stays) return false;
   tir_expr size = ir->operands.at[b.shape];
+  if (!is_held(w, alloc, size, w->wanted[old])) return false;
   tir_buffer made = tir_new_buffer(ir, b.name, w->wanted[old], &size, 1, b.scope);
   tir_buffer_at(ir, made)->where = alloc;
   tir_stmt_at(ir, alloc)->alloc.buffer = made;
@@ -139,7 +190,7 @@ static void widen_store(struct widening *w, tir_stmt s) {
 bool lower_widen(struct lowering *low) {
   struct tir *ir = low->ir;
   uint32_t count = ir->buffers.count, room = 2 * count; /* each may get another */
-  struct widening w = {.ir = ir, .kept = lower_pointers(ir, low->body), .again = calloc(count, 1)};
+  struct widening w = {.low = low, .ir = ir, .kept = lower_pointers(ir, low->body), .again = calloc(count, 1)};
   bool any = false;
   w.wanted = calloc(count, sizeof *w.wanted), w.wide = calloc(room, sizeof *w.wide);
   if (!w.again || !w.wanted || !w.wide) abort();
