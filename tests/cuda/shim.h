@@ -58,11 +58,13 @@ template <class A, class B> static uint32_t shim_dot(uint32_t a, uint32_t b, uin
   return shim_dot<uint8_t, uint8_t>(a, b, c);
 }
 
-[[maybe_unused]] static void ms_copy_4(void *to, const void *from, uint32_t bytes) { fibers_copy(to, from, bytes, 4); }
-[[maybe_unused]] static void ms_copy_8(void *to, const void *from, uint32_t bytes) { fibers_copy(to, from, bytes, 8); }
-[[maybe_unused]] static void ms_copy_16(void *to, const void *from, uint32_t bytes) {
-  fibers_copy(to, from, bytes, 16);
-}
+#define SHIM_COPY(width)                                                                                               \
+  [[maybe_unused]] static void ms_copy_##width(uint32_t to, const void *from, uint32_t bytes) {                        \
+    fibers_copy((void *)fibers_shared_at(to), from, bytes, width);                                                     \
+  }
+SHIM_COPY(4)
+SHIM_COPY(8)
+SHIM_COPY(16)
 [[maybe_unused]] static void ms_copy_commit(void) { fibers_commit(); }
 [[maybe_unused]] static void ms_copy_wait(int left) { fibers_wait(left); }
 

@@ -5,7 +5,8 @@ static const void *shim_row_of_thread[FIBERS_MOST_THREADS];
 
 /* Rows that meet in a bank are taken for a mistake. Lane l names row l % 8 of matrix l / 8, and gets of each matrix
  * what its number says: two elements of 16 bits of row l / 4, or of column l / 4. */
-template <bool TRANSPOSED> static void shim_ldmatrix(uint32_t *d, const void *row) {
+template <bool TRANSPOSED> static void shim_ldmatrix(uint32_t *d, uint32_t at) {
+  const void *row = fibers_shared_at(at);
   unsigned thread = fibers_thread(), lane = thread % 32, first = thread - lane;
   if ((uintptr_t)row % 16) fibers_fail("ldmatrix: lane %u names a row that begins between multiples of 16 bytes", lane);
   shim_row_of_thread[thread] = row;
@@ -21,8 +22,8 @@ template <bool TRANSPOSED> static void shim_ldmatrix(uint32_t *d, const void *ro
   }
   fibers_shuffle(~0u, 0, 0, 32, -6);
 }
-[[maybe_unused]] static void ms_ldmatrix_x4(uint32_t *d, const void *row) { shim_ldmatrix<false>(d, row); }
-[[maybe_unused]] static void ms_ldmatrix_x4_trans(uint32_t *d, const void *row) { shim_ldmatrix<true>(d, row); }
+[[maybe_unused]] static void ms_ldmatrix_x4(uint32_t *d, uint32_t at) { shim_ldmatrix<false>(d, at); }
+[[maybe_unused]] static void ms_ldmatrix_x4_trans(uint32_t *d, uint32_t at) { shim_ldmatrix<true>(d, at); }
 [[maybe_unused]] static float ms_short_exp2(float x) { return exp2f(x); }
 [[maybe_unused]] static uint32_t ms_to_tf32(uint32_t bits) { return fibers_to_tf32(bits); }
 

@@ -162,18 +162,32 @@ static const char *wide_type(int64_t bytes) {
   }
 }
 
-/* Addresses of shared memory have 32 bits: the assembler then has what is added to them in the instruction. */
 static const char *copy_function(struct emit_c *e, int bytes, char name[32]) {
   snprintf(name, 32, "ms_copy_%d", bytes);
   if (emit_c_needs(e, name))
-    fprintf(
-        e->helpers,
-        "MS_PTX(void, %s, (void *to, const void *from, uint32_t bytes)) {\n"
-        "  asm volatile(\"%s.%s.shared.global [%%0], [%%1], %d, %%2;\"\n"
-        "               :\n               : \"r\"((uint32_t)__cvta_generic_to_shared(to)), \"l\"(from), \"r\"(bytes)\n"
-        "               : \"memory\");\n}\n",
-        name, emit_cuda_spelling(TIR_ASYNC_COPY), bytes == 16 ? "cg" : "ca", bytes);
+    fprintf(e->helpers,
+            "MS_PTX(void, %s, (uint32_t to, const void *from, uint32_t bytes)) {\n"
+            "  asm volatile(\"%s.%s.shared.global [%%0], [%%1], %d, %%2;\"\n"
+            "               :\n               : \"r\"(to), \"l\"(from), \"r\"(bytes)\n"
+            "               : \"memory\");\n}\n",
+            name, emit_cuda_spelling(TIR_ASYNC_COPY), bytes == 16 ? "cg" : "ca", bytes);
   return name;
+}
+
+/* The address in shared memory that the copy goes to. */
+static void write_target(struct emit_c *e, tir_buffer to, tir_expr index) {
+  char name[32], between[64];
+  const struct tir_expr_node *n = tir_at(e->ir, index);
+  tir_type type = tir_buffer_at(e->ir, to)->type;
+  if (tir_type_lanes(type) > 1) {
+    fprintf(e->out, "%s(", emit_cuda_address_function(e));
+    emit_c_run(e, to, index, C_SCALAR);
+  } else {
+    int bytes = emit_c_stored(type, 1).bits / 8;
+    snprintf(between, sizeof between, " + %d * (uint32_t)%s(", bytes, emit_c_swizzle(e, to, name));
+    emit_cuda_place(e, to, n->kind == TIR_RAMP ? n->a : index, between);
+  }
+  fputc(')', e->out);
 }
 
 /* An asynchronous copy (tir/lower/gpu/copies.c). Where its condition does not hold none of its bytes is
@@ -187,7 +201,7 @@ static void begin_copy(struct emit_c *e, const struct tir_stmt_node *s, const st
   assert(bytes == 4 || bytes == 8 || bytes == 16);
   emit_c_begin(e);
   fprintf(e->out, "%s(", copy_function(e, bytes, name));
-  emit_c_run(e, s->store.buffer, tir_operands(e->ir, s->store.indices)[0], C_SCALAR);
+  write_target(e, s->store.buffer, tir_operands(e->ir, s->store.indices)[0]);
   fputs(", ", e->out);
   emit_c_run(e, load->ref, tir_operands(e->ir, load->operands)[0], C_SCALAR);
   fputs(", ", e->out);

@@ -62,6 +62,14 @@ void emit_cuda_declared(struct emit_c *e, tir_buffer buffer); /* makes a variabl
 /* Writes the address, in bytes, that a pointer leads to; where units are larger, it is two operands: an address that
  * nothing but threads move, and a number of units to add. */
 void emit_cuda_shared(struct emit_c *e, tir_expr pointer, int64_t unit);
+/* The name of the function that makes such an address of a pointer. */
+const char *emit_cuda_address_function(struct emit_c *e);
+/* Writes the address, of 32 bits, where a buffer of shared memory begins. */
+void emit_cuda_shared_base(struct emit_c *e, tir_buffer buffer);
+/* Writes that, in bytes the whole rounds of its swizzle that an offset has, `between`, and the rest of the offset in
+ * elements. Whole rounds leave a swizzle as it is: stage buffers and fragments then differ by what is added to an
+ * address, and constants stand in the instruction. */
+void emit_cuda_place(struct emit_c *e, tir_buffer in, tir_expr offset, const char *between);
 const char *emit_cuda_uniform(struct emit_c *e); /* the function of what is the same in all lanes of a warp */
 /* emit_pairs.c: floats of 16 bits, two at once */
 bool emit_c_store_pairs(struct emit_c *e, tir_stmt store);            /* writes it; false: it is no such */

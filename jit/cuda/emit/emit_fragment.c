@@ -25,12 +25,11 @@ const char *emit_cuda_sum_type(tir_type type, char *constraint) {
 const char *emit_c_matrices(struct emit_c *e, bool transposed) {
   const char *name = transposed ? "ms_ldmatrix_x4_trans" : "ms_ldmatrix_x4";
   if (!emit_c_needs(e, name)) return name;
-  /* An address in shared memory has 32 bits, and constants are added to it by the instruction. */
   fprintf(e->helpers,
-          "MS_PTX(void, %s, (uint32_t *d, const void *row)) {\n"
+          "MS_PTX(void, %s, (uint32_t *d, uint32_t row)) {\n"
           "  asm volatile(\"%s%s.shared.b16 {%%0, %%1, %%2, %%3}, [%%4];\"\n"
           "               : \"=r\"(d[0]), \"=r\"(d[1]), \"=r\"(d[2]), \"=r\"(d[3])\n"
-          "               : \"r\"((uint32_t)__cvta_generic_to_shared(row))\n               : \"memory\");\n}\n",
+          "               : \"r\"(row)\n               : \"memory\");\n}\n",
           name, emit_cuda_spelling(TIR_MMA_LOAD), transposed ? ".trans" : "");
   return name;
 }

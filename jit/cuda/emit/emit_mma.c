@@ -58,7 +58,6 @@ static const char *load_function(struct emit_c *e, enum tir_mma_operand operand,
   assert(of && (operand == TIR_MMA_A || operand == TIR_MMA_B));
   int bits = tir_type_bits(type);
   bool transposed = operand == TIR_MMA_B && !by_columns;
-  char of_memory[32];
   snprintf(name, 64, "ms_mma_load_%s_%s_%s%s", operand == TIR_MMA_A ? "a" : "b", by_columns ? "col" : "row", of->name,
            *swizzle ? swizzle + strlen("ms") : "");
   if (!emit_c_needs(e, name)) return name;
@@ -69,13 +68,14 @@ static const char *load_function(struct emit_c *e, enum tir_mma_operand operand,
   struct tir_mma_place odd = origin_of(operand, bits, 1, by_columns), upper = origin_of(operand, bits, 2, by_columns);
   struct tir_mma_place last = origin_of(operand, bits, 3, by_columns);
   assert(last.row == odd.row + upper.row && last.column == odd.column + upper.column);
-  emit_c_type_name(e, emit_c_stored(type, 1), of_memory);
   const char *index = emit_c_index_type(e);
-  fprintf(e->helpers,
-          "MS_HELPER void %s(uint32_t *d, const %s *from, %s at, %s stride) {\n"
-          "  const int32_t lane = %s, odd = lane / 8 %% 2, upper = lane / 16;\n"
-          "  %s(d, from + %s(at + (lane %% 8 + %d * odd + %d * upper) * stride + %d * odd + %d * upper));\n",
-          name, of_memory, index, index, lane, matrices, swizzle, odd.row, upper.row, odd.column, upper.column);
+  fprintf(
+      e->helpers,
+      "MS_HELPER void %s(uint32_t *d, uint32_t from, %s at, %s stride) {\n"
+      "  const int32_t lane = %s, odd = lane / 8 %% 2, upper = lane / 16;\n"
+      "  %s(d, from + %d * (uint32_t)%s(at + (lane %% 8 + %d * odd + %d * upper) * stride + %d * odd + %d * upper));\n",
+      name, index, index, lane, matrices, emit_c_stored(type, 1).bits / 8, swizzle, odd.row, upper.row, odd.column,
+      upper.column);
   if (rounds) fprintf(e->helpers, "  for (int i = 0; i < %d; i++) d[i] = ms_to_tf32(d[i]);\n", REGISTERS);
   fputs("}\n", e->helpers);
   return name;
@@ -177,44 +177,6 @@ void emit_cuda_mma_fill(struct emit_c *e, tir_expr call) {
   fputc(')', e->out);
 }
 
-/* Whole rounds of a swizzle leave it as it is: they are added to the pointer, so that the places of many fragments
- * differ by constants. */
-static void write_place(struct emit_c *e, tir_buffer from, tir_expr offset) {
-  enum { MOST = 16 };
-  struct tir_swizzle s;
-  tir_expr parts[MOST];
-  uint32_t count = 1;
-  int log = __builtin_ctz((unsigned)tir_type_bits(tir_buffer_at(e->ir, from)->type) / 8);
-  int64_t round = tir_swizzle_of(e->ir, from, &s) && !s.panel ? (int64_t)(s.mask + 1) << (s.shift - log) : 0, near = 0;
-  parts[0] = offset;
-  for (uint32_t i = 0; i < count; i++)
-    while (tir_at(e->ir, parts[i])->kind == TIR_ADD && count < MOST) {
-      struct tir_expr_node n = *tir_at(e->ir, parts[i]);
-      parts[i] = n.a, parts[count++] = n.b;
-    }
-  emit_c_buffer(e, from);
-  for (uint32_t i = 0; i < count && round; i++) {
-    const struct tir_expr_node *n = tir_at(e->ir, parts[i]);
-    bool whole = n->kind == TIR_MUL && tir_is_int(e->ir, n->b) && tir_at(e->ir, n->b)->imm % round == 0;
-    if (n->kind == TIR_INT_IMM && n->imm >= 0) {
-      if (n->imm >= round) fprintf(e->out, " + %lld", (long long)(n->imm / round * round));
-      near += n->imm % round;
-    } else if (whole) {
-      fputs(" + ", e->out);
-      emit_c_index_in(e, parts[i], C_SUM);
-    } else {
-      continue;
-    }
-    parts[i--] = parts[--count];
-  }
-  fputs(", ", e->out);
-  for (uint32_t i = 0; i < count; i++) {
-    if (i) fputs(" + ", e->out);
-    emit_c_index_in(e, parts[i], C_SUM);
-  }
-  if (near || !count) fprintf(e->out, "%s%lld", count ? " + " : "", (long long)near);
-}
-
 /* (d, index, pointer, stride, layout, operand) */
 void emit_cuda_mma_load(struct emit_c *e, tir_expr call) {
   const tir_expr *args = emit_cuda_operands(e, call);
@@ -232,7 +194,7 @@ void emit_cuda_mma_load(struct emit_c *e, tir_expr call) {
   fprintf(e->out, "%s(", load_function(e, operand, type, by_columns, swizzle, name));
   write_fragment(e, args[0], REGISTERS, args[1]);
   fputs(", ", e->out);
-  write_place(e, from, offset);
+  emit_cuda_place(e, from, offset, ", ");
   fputs(", ", e->out);
   emit_c_index(e, args[3]);
   fputc(')', e->out);

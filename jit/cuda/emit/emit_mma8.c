@@ -79,8 +79,8 @@ void emit_cuda_ptx_ldmatrix(struct emit_c *e, tir_expr call) {
   fprintf(e->out, "%s(", emit_c_matrices(e, tir_is_const(e->ir, args[0], 1)));
   write_registers(e, &f, args[3], args[4]);
   fputs(", ", e->out);
-  emit_c_buffer(e, from);
-  fprintf(e->out, " + %s(", swizzle);
+  emit_cuda_shared_base(e, from);
+  fprintf(e->out, " + %d * (uint32_t)%s(", emit_c_stored(tir_buffer_at(e->ir, from)->type, 1).bits / 8, swizzle);
   emit_c_index_in(e, offset, C_SUM);
   fputs(" + ", e->out);
   emit_c_index_in(e, args[6], C_SUM);

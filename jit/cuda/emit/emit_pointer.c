@@ -1,5 +1,5 @@
 /* What calls of tensor units need: the capability of the target, and what they are given: pointers by
- * tvm_access_ptr, and texts among their arguments. */
+ * tvm_access_ptr, texts among their arguments, and places in swizzled rows. */
 #include "emit_cuda.h"
 
 #include <string.h>
@@ -38,4 +38,49 @@ void emit_c_pointer(struct emit_c *e, tir_expr pointer) {
   fputs(" + (", e->out);
   emit_c_index(e, offset);
   fputc(')', e->out);
+}
+
+enum { MOST_PARTS = 16 }; /* of a sum that are told apart */
+
+static uint32_t split_sum(const struct emit_c *e, tir_expr offset, tir_expr parts[MOST_PARTS]) {
+  uint32_t count = 1;
+  parts[0] = offset;
+  for (uint32_t i = 0; i < count; i++)
+    while (tir_at(e->ir, parts[i])->kind == TIR_ADD && count < MOST_PARTS) {
+      const struct tir_expr_node *n = tir_at(e->ir, parts[i]);
+      parts[count++] = n->b, parts[i] = n->a;
+    }
+  return count;
+}
+
+void emit_cuda_place(struct emit_c *e, tir_buffer in, tir_expr offset, const char *between) {
+  struct tir_swizzle s;
+  tir_expr parts[MOST_PARTS];
+  uint32_t count = split_sum(e, offset, parts);
+  int bytes = emit_c_stored(tir_buffer_at(e->ir, in)->type, 1).bits / 8, log = __builtin_ctz((unsigned)bytes);
+  int64_t round = tir_swizzle_of(e->ir, in, &s) && !s.panel ? (int64_t)(s.mask + 1) << (s.shift - log) : 0, far = 0,
+          near = 0;
+  assert(tir_type_lanes(tir_buffer_at(e->ir, in)->type) == 1);
+  emit_cuda_shared_base(e, in);
+  if (round) fprintf(e->out, " + %d * (uint32_t)(", bytes);
+  for (uint32_t i = 0; i < count && round; i++) {
+    const struct tir_expr_node *n = tir_at(e->ir, parts[i]);
+    bool whole = n->kind == TIR_MUL && tir_is_int(e->ir, n->b) && tir_at(e->ir, n->b)->imm % round == 0;
+    if (n->kind == TIR_INT_IMM && n->imm >= 0) {
+      far += n->imm / round * round, near += n->imm % round;
+    } else if (whole) {
+      emit_c_index_in(e, parts[i], C_SUM);
+      fputs(" + ", e->out);
+    } else {
+      continue;
+    }
+    parts[i--] = parts[--count];
+  }
+  if (round) fprintf(e->out, "%lld)", (long long)far);
+  fputs(between, e->out);
+  for (uint32_t i = 0; i < count; i++) {
+    if (i) fputs(" + ", e->out);
+    emit_c_index_in(e, parts[i], C_SUM);
+  }
+  if (near || !count) fprintf(e->out, "%s%lld", count ? " + " : "", (long long)near);
 }

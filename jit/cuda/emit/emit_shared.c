@@ -1,7 +1,8 @@
-/* Addresses of shared memory in CUDA's source: of matrices that warp-group MMAs and TMA copies name, and of mbarriers.
- * Where such a buffer is declared, its address becomes a variable of 32 bits, which a shuffle makes known as the same
- * in all lanes: the assembler then keeps what is computed of it in uniform registers, as these instructions take it,
- * and computes it once. What an index names in the canonical layout is a sum, of what its variables move rows and
+/* Addresses of shared memory in CUDA's source, of 32 bits: what is added to them stands in the instruction, which the
+ * compiler does not find of pointers. Where a buffer is declared that holds mbarriers, or matrices that warp-group
+ * MMAs and TMA copies name, its address becomes a variable, which a shuffle makes known as the same in all lanes: the
+ * assembler then keeps what is computed of it in uniform registers, as these instructions take it, and computes it
+ * once. What an index names in the canonical layout is a sum, of what its variables move rows and
  * tiles by, so that a loop adds to an address. Source: PTX ISA, "Matrix Descriptor Format"; TIR_PANELS. */
 #include "emit_cuda.h"
 
@@ -18,12 +19,13 @@ struct place {
 
 /* ---- Functions ---- */
 
-static void address_function(struct emit_c *e) {
-  if (!emit_c_needs(e, "ms_shared_address")) return;
-  fputs("MS_PTX(uint32_t, ms_shared_address, (const void *at)) {\n  uint32_t address;\n"
-        "  asm(\"{\\n  .reg .u64 x;\\n  cvta.to.shared.u64 x, %1;\\n  cvt.u32.u64 %0, x;\\n}\" : \"=r\"(address) : "
-        "\"l\"(at));\n  return address;\n}\n",
-        e->helpers);
+const char *emit_cuda_address_function(struct emit_c *e) {
+  if (emit_c_needs(e, "ms_shared_address"))
+    fputs("MS_PTX(uint32_t, ms_shared_address, (const void *at)) {\n  uint32_t address;\n"
+          "  asm(\"{\\n  .reg .u64 x;\\n  cvta.to.shared.u64 x, %1;\\n  cvt.u32.u64 %0, x;\\n}\" : \"=r\"(address) : "
+          "\"l\"(at));\n  return address;\n}\n",
+          e->helpers);
+  return "ms_shared_address";
 }
 
 const char *emit_cuda_uniform(struct emit_c *e) {
@@ -58,18 +60,24 @@ static bool holds_mbarriers(const struct emit_c *e, tir_buffer buffer) {
 }
 
 /* All lanes of a warp come by where the buffer is declared: those that use it do so as one. */
+static bool is_uniform(const struct emit_c *e, tir_buffer buffer) {
+  struct tir_swizzle s = {0};
+  if (e->asked.threads % TIR_WARP) return false;
+  return tir_swizzle_of(e->ir, buffer, &s) ? s.panel > 0 : holds_mbarriers(e, buffer);
+}
+
+/* Swizzled rows are computed of an address that stands before all loops: these add to it. */
 static bool has_variable(const struct emit_c *e, tir_buffer buffer) {
   struct tir_swizzle s = {0};
-  if (!e->parallel || e->asked.threads % TIR_WARP || tir_buffer_memory(e->ir, buffer) != TIR_BLOCK_MEMORY) return false;
-  return tir_swizzle_of(e->ir, buffer, &s) ? s.panel > 0 : holds_mbarriers(e, buffer);
+  if (!e->parallel || tir_buffer_memory(e->ir, buffer) != TIR_BLOCK_MEMORY) return false;
+  return is_uniform(e, buffer) || (tir_swizzle_of(e->ir, buffer, &s) && !s.panel);
 }
 
 void emit_cuda_declared(struct emit_c *e, tir_buffer buffer) {
   if (!has_variable(e, buffer)) return;
-  address_function(e);
-  const char *name = e->buffers[buffer];
-  emit_c_line(e, "const uint32_t ms_at_%s __attribute__((unused)) = %s(ms_shared_address(%s));", name,
-              emit_cuda_uniform(e), name);
+  const char *name = e->buffers[buffer], *address = emit_cuda_address_function(e);
+  const char *uniform = is_uniform(e, buffer) ? emit_cuda_uniform(e) : "";
+  emit_c_line(e, "const uint32_t ms_at_%s __attribute__((unused)) = %s(%s(%s));", name, uniform, address, name);
 }
 
 /* ---- Places in the canonical layout ---- */
@@ -184,15 +192,14 @@ static void write_terms(struct emit_c *e, const struct place *p, bool of_threads
     fprintf(e->out, "%s%lld", between, (long long)(p->constant / unit));
 }
 
-static void write_buffer(struct emit_c *e, tir_buffer buffer) {
+void emit_cuda_shared_base(struct emit_c *e, tir_buffer buffer) {
   const char *name = e->buffers[buffer];
   if (!name) {
     emit_c_buffer(e, buffer); /* refuses it */
   } else if (has_variable(e, buffer)) {
     fprintf(e->out, "ms_at_%s", name);
   } else {
-    address_function(e);
-    fprintf(e->out, "ms_shared_address(%s)", name);
+    fprintf(e->out, "%s(%s)", emit_cuda_address_function(e), name);
   }
 }
 
@@ -210,7 +217,7 @@ void emit_cuda_shared(struct emit_c *e, tir_expr pointer, int64_t unit) {
   tir_buffer buffer = emit_c_pointed(e, pointer, &offset);
   if (!buffer) return;
   int bytes = emit_c_stored(tir_buffer_at(e->ir, buffer)->type, 1).bits / 8;
-  write_buffer(e, buffer);
+  emit_cuda_shared_base(e, buffer);
   bool panels = tir_swizzle_of(e->ir, buffer, &s) && s.panel;
   if (panels && find_place(e, &s, bytes, offset, &p) && is_whole(&p, unit)) {
     write_terms(e, &p, true, 1, " + ");
