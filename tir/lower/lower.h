@@ -214,6 +214,8 @@ bool lower_are_other_stage_buffers(struct tir *ir, tir_buffer buffer, tir_expr a
 bool lower_find_stage_buffers(struct tir *ir, tir_stmt product, struct lower_stage_buffer out[2]);
 bool lower_find_copied_stage_buffer(struct tir *ir, tir_stmt copy,
                                     struct lower_stage_buffer *out); /* that a tensor_copy writes */
+bool lower_find_loaded_stage_buffer(struct tir *ir, tir_stmt load,
+                                    struct lower_stage_buffer *out); /* that a mma_load reads */
 /* Whether warp-group MMAs from `first` to `last`, the only ones of the loop that they stand in, may go on until
  * those of the next iteration have begun: their accumulators are so many buffers. (flight.c) */
 bool lower_may_stay_in_flight(struct tir *ir, tir_stmt first, tir_stmt last, const tir_expr *accumulators,

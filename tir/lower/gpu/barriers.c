@@ -13,9 +13,9 @@
  * An asynchronous copy writes from where it begins until its thread has waited for it: what was touched before it is
  * kept apart from where it begins, what comes after the wait from the wait. What comes between touches other stage
  * buffers (pipeline.c). A warp-group MMA reads until it is waited for: the wait reads what it does; where the stage
- * buffer is known that it reads, copies to others need no barrier. Nor do TMA bulk tensor copies, which one thread
- * issues: who reads what they bring waits for that at an mbarrier, and where threads arrive at mbarriers, so does
- * who copies, for the MMAs that read what is overwritten (mbarrier.c). */
+ * buffer is known that it reads, or that a fragment is loaded from, copies to others need no barrier. Nor do TMA bulk
+ * tensor copies, which one thread issues: who reads what they bring waits for that at an mbarrier, and where threads
+ * arrive at mbarriers, so does who copies, for the MMAs that read what is overwritten (mbarrier.c). */
 #include "footprint.h"
 #include "tir/arith/linear.h"
 
@@ -131,7 +131,7 @@ static bool is_settled(struct tir *ir, tir_expr e, tir_stmt around) {
   return true;
 }
 
-/* One is of an MMA, the other of a copy, to another stage buffer. */
+/* One is of an MMA or a fragment, the other of a copy, to another stage buffer. */
 static bool are_other_stage_buffers(struct tir *ir, const struct lower_use *a, const struct lower_use *b,
                                     tir_stmt around) {
   if (a->stage_buffer && b->stage_buffer)
@@ -321,6 +321,16 @@ static void note_tma_copy(const struct pass *p, tir_stmt copy, struct uses *uses
   }
 }
 
+/* Notes of which stage buffer the fragment is. */
+static void note_fragment(const struct pass *p, tir_stmt load, struct uses *uses) {
+  struct lower_stage_buffer of;
+  if (!lower_find_loaded_stage_buffer(p->low->ir, load, &of)) return;
+  for (uint32_t i = 0; i < uses->count; i++) {
+    struct lower_use *u = &uses->at[i];
+    if (!u->writes && u->anywhere && u->buffer == of.buffer) u->stage_buffer = of.number;
+  }
+}
+
 /* MMAs read until they are waited for: who writes after the wait is kept apart from that. Who writes before it
  * has to do with where they begin. */
 static void add_products(const struct pass *p, tir_stmt wait, struct uses *uses) {
@@ -339,6 +349,7 @@ static bool walk_leaf(struct pass *p, tir_stmt s, struct summary *out) {
   note_elected(p, s, &out->first);
   if (lower_is_product(ir, s)) note_product(p, s, &out->first);
   if (lower_is_tma_copy(ir, s)) note_tma_copy(p, s, &out->first);
+  if (lower_calls(ir, s, TIR_MMA_LOAD)) note_fragment(p, s, &out->first);
   add_uses(&out->last, &out->first);
   if (!out->first.count || !tir_is(ir, s, TIR_STORE)) return true;
   const struct lower_use *write = &out->first.at[out->first.count - 1];

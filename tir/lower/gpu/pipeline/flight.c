@@ -105,6 +105,25 @@ bool lower_find_copied_stage_buffer(struct tir *ir, tir_stmt copy, struct lower_
   return find_stage_buffer(ir, b.to, (rows - 1) * b.stride + b.box[b.rank - 1] - 1, out);
 }
 
+static bool is_text(const struct tir *ir, tir_expr e, const char *text) {
+  return tir_at(ir, e)->kind == TIR_STRING_IMM && !strcmp(tir_text(ir, tir_at(ir, e)->ref), text);
+}
+
+/* (d, index, pointer, stride, layout, operand): as many rows as a fragment has, of what is summed; or of b by rows the
+ * other way round. */
+bool lower_find_loaded_stage_buffer(struct tir *ir, tir_stmt load, struct lower_stage_buffer *out) {
+  enum { POINTER = 2, STRIDE, LAYOUT, OPERAND, COUNT };
+  const struct tir_expr_node *call = tir_at(ir, tir_as(ir, load, TIR_EVALUATE)->evaluate.value);
+  const tir_expr *args = tir_operands(ir, call->operands);
+  if (call->count != COUNT || !tir_is_int(ir, args[STRIDE])) return false;
+  tir_buffer from = tir_pointed(ir, args[POINTER]);
+  int bits = from ? tir_type_bits(tir_buffer_at(ir, from)->type) : 0;
+  int64_t stride = tir_at(ir, args[STRIDE])->imm;
+  if ((bits != 8 && bits != 16 && bits != 32) || stride < 0) return false;
+  bool turned = is_text(ir, args[OPERAND], "b") && is_text(ir, args[LAYOUT], "row_major");
+  return find_stage_buffer(ir, args[POINTER], reach_of(TIR_MMA_SIDE, tir_mma_depth(bits), turned, stride), out);
+}
+
 static bool add_reads(struct flight *f, tir_stmt product) {
   struct lower_stage_buffer of[2];
   if (!lower_find_stage_buffers(f->ir, product, of)) return false;
