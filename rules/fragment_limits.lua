@@ -2,9 +2,12 @@
 -- verify_gpu_code would refuse, or whose accumulators do not stay in registers, is not made. Each draw is held against
 -- what is drawn so far, the rest at its least. The levels are those of `SSSRRSRS`: warps are the third of a spatial
 -- loop, and what is inside of them is a warp's.
+local common = msched.load "rules.common"
+
 local fragment_limits = {}
 
 local WARPS, STEPS = 3, 2 -- the first factors of a spatial loop and of one that is summed that a block's tiles have
+local LEAST_BUFFERS = 2 -- where copies run ahead
 local ALIGNED = 32 -- elements: padded rows lie `padding` more than a multiple of them apart
 
 -- The product of numbers and names of draws, in one table or several.
@@ -39,21 +42,23 @@ local function hold_registers(self, sch, group, p)
                            group.beside, p.warp_limits.block_registers // p.warp_limits.warp))
 end
 
--- Tiles of both inputs, and of the result on its way out, which come to lie in shared memory one after the other.
-local function hold_shared(self, sch, group, p, by_columns)
+-- Tiles of both inputs, so many stage buffers of them, and of the result on its way out, which come to lie in shared
+-- memory one after the other. unless: a condition under which one stage buffer is enough; nil: there is none.
+local function hold_shared(self, sch, group, p, by_columns, buffers, unless)
   local batch, m, n, k = self.tile.batch, product(self.tile.m), product(self.tile.n), product(self.tile.k)
   local b = by_columns and string.format("%s * %s", n, apart(k, group.padding))
     or string.format("%s * %s", k, apart(n, group.padding))
-  sch:assert(string.format("%s * (%s * %s + %s) <= %d", product({self.bytes.inputs}, batch), m,
-                           apart(k, group.padding), b, p.shared_bytes))
+  local bytes = string.format("%s * (%s * %s + %s)", product({self.bytes.inputs}, batch), m, apart(k, group.padding), b)
+  sch:assert(string.format("%s <= %d", bytes, p.shared_bytes))
+  if buffers then sch:assert(string.format("%s or %s * %s <= %d", unless, buffers, bytes, p.shared_bytes)) end
   sch:assert(string.format("%s <= %d", product({self.bytes.output}, batch, self.tile.m, self.tile.n), p.shared_bytes))
 end
 
 -- Splits as tiling.split does, and holds what is drawn of the block against p.warp_limits: {threads, warp, registers,
 -- block_registers}, of a block, a warp, a thread and a block, and p.shared_bytes. group: registers of a thread for a
 -- fragment of accumulators and of an operand, and beside both. batch: how many loops come before rows, columns and what
--- is summed.
-function fragment_limits.split(sch, block, group, batch, p, by_columns)
+-- is summed. ahead: gets what is drawn of how many steps copies run ahead, of the group's choices; nil: they do not.
+function fragment_limits.split(sch, block, group, batch, p, by_columns, ahead)
   local reads, written = sch:reads(block), sch:writes(block)[1]
   local self = {warps = {}, bytes = {output = written.bytes}, own = {batch = {}, m = {}, n = {}},
                 tile = {batch = {}, m = {group.multiples.m}, n = {group.multiples.n}, k = {group.multiples.k}}}
@@ -70,7 +75,14 @@ function fragment_limits.split(sch, block, group, batch, p, by_columns)
         table.move(names, 2, #names, #self.own[kind] + 1, self.own[kind])
         hold_registers(self, s, group, parameters)
       end
-      hold_shared(self, s, group, parameters, by_columns)
+      if kind == "k" and ahead then
+        local once = factors[1]:name() .. " <= 1"
+        hold_shared(self, s, group, parameters, by_columns, LEAST_BUFFERS, once)
+        ahead.steps = common.sample_equal(s, group.ahead)
+        hold_shared(self, s, group, parameters, by_columns, string.format("(%s + 1)", ahead.steps:name()), once)
+      else
+        hold_shared(self, s, group, parameters, by_columns)
+      end
     end
     return {s:split(loop, factors)}, factors
   end

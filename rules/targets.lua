@@ -124,7 +124,7 @@ local function mma_sync(inputs, output, short_inputs, short_output, k)
   return {inputs = inputs, output = output, multiples = {m = 16, n = 16, k = k}, read_scope = "shared.dyn.swizzle",
           by_columns = by_columns, sync_by_columns = sync .. "_trans", load_b_by_columns = load_b "_trans",
           scopes = {a = "mma.matrix_a", b = "mma.matrix_b", c = "mma.accumulator"},
-          registers = 8, operands = 4, beside = FRAGMENT_REGISTERS,
+          registers = 8, operands = 4, beside = FRAGMENT_REGISTERS, ahead = {2, 3, 1},
           fill = "warp_mma_fill_16x16_" .. short_output,
           sync = sync .. transposed,
           load_a = "warp_mma_load" .. shape .. short_inputs .. "_a_swizzled",

@@ -12,6 +12,7 @@
 --   stages               depths of software pipelines, where copies may run ahead
 --   runs                 of each input in turn, and `result`: elements that are neighbours from a multiple of as many
 --                        on, which vectors are held against; nil: they are not
+--   widest               a thread loads as many elements at once as it may; nil: that is drawn
 --   order                the numbers of the inputs, in the order in which they are copied; nil: as the block reads them
 --   split                {most_results, least, parts}: reductions of so many results at most are divided (split-K) into
 --                        one of these numbers of parts, of at least so many terms each; nil: none is
@@ -131,6 +132,7 @@ end
 -- from a multiple of their number on; nil: it is not known.
 function tiling.note_fetch(sch, cache, p, run)
   local lengths = loadable(p.vector_load_lengths, sch:writes(cache)[1].bytes, p.vector_bytes, run)
+  if p.widest and #lengths > 0 then lengths = {math.max(table.unpack(lengths))} end
   if p.warps then sch:annotate(cache, "msched.fetching_warps", p.warps) end
   if #lengths > 0 then sch:annotate(cache, "meta_schedule.cooperative_fetch", common.sample_equal(sch, lengths)) end
 end

@@ -22,7 +22,8 @@
 -- the function's result go straight to it from registers, in sketches of their own; others go through what follows
 -- them there, and also, in sketches of their own, by tiles of columns in shared memory; epilogue: choices of how many
 -- columns; tensor_stores: whether one thread has TMA store a tile, 1, or threads do, 0. Sums of few results may be
--- divided among thread blocks (tiling.lua, split).
+-- divided among thread blocks (tiling.lua, split). Groups of fragments may have ahead, too: asynchronous copies then
+-- bring tiles whose elements are neighbours, as many at once as may be; others go by way of registers.
 -- channels_first: results that follow one another along rows of a product, as those of images with channels first, are
 -- of a product with its operands the other way round, and such images are also copied with channels last
 -- (channels_last.lua), in sketches of their own. few_channels: images of three channels are also copied with a fourth
@@ -500,6 +501,22 @@ local function for_padded(sch, block, group, classes, p, by_columns, a_by_column
   return group, setmetatable({runs = runs}, {__index = p})
 end
 
+local WIDEST, LEAST_COPY = 16, 4 -- bytes that an asynchronous copy has, most and least
+
+-- The parameters by which asynchronous copies bring both inputs' tiles to shared memory, as wide as they may be; nil:
+-- of an input they would be of less bytes than such copies have. packed: of which, 1 or 2, a constant is packed; nil:
+-- of none.
+local function for_copies_ahead(sch, block, classes, p, by_columns, a_by_columns, packed)
+  local runs, reads, sides = runs_of(sch, block, classes, by_columns, a_by_columns), sch:reads(block),
+    products.sides(sch, block, classes)
+  if packed == 1 then runs[1] = a_by_columns and sides.m or sides.k end
+  if packed == 2 then runs[2] = by_columns and sides.k or sides.n end
+  for i, at in ipairs(classes.inputs) do
+    if gcd(runs[i] * reads[at].bytes, WIDEST) < LEAST_COPY then return nil end
+  end
+  return setmetatable({runs = runs, order = classes.inputs, widest = true}, {__index = p})
+end
+
 -- padding: what sides of the product grow to whole numbers of, {m, n, k}; nil: they stay. stores: the name of how
 -- accumulators leave registers; nil: by way of shared memory, all together. nil: they cannot.
 local function with_group(sch, block, group, classes, p, padding, stores)
@@ -524,6 +541,10 @@ local function with_group(sch, block, group, classes, p, padding, stores)
   elseif alone or classes.turned then
     p = setmetatable({runs = runs_of(sch, block, classes, by_columns, a_by_columns)}, {__index = p})
   end
+  local ahead, wide = {}, nil -- of fragments
+  if group.ahead and not group.warps then
+    wide = for_copies_ahead(sch, block, classes, p, by_columns, a_by_columns, packs and number)
+  end
   local copies = products.to_product(sch, block, classes, {by_columns = by_columns, a_by_columns = a_by_columns})
   if padding and not products.pad(sch, block, classes, copies, sides, padding) then return nil end
   -- Of a constant that TMA does not bring it brings what is packed.
@@ -547,7 +568,7 @@ local function with_group(sch, block, group, classes, p, padding, stores)
   local taken = {windows = p.windows or #classes.k > 1, turned = classes.turned}
   local split = group.inner and split_for(group, #classes.batch)
     or group.warps and split_within(group, #classes.batch, p.shared_bytes, taken)
-    or p.warp_limits and fragment_limits.split(sch, product, group, #classes.batch, p, by_columns)
+    or p.warp_limits and fragment_limits.split(sch, product, group, #classes.batch, p, by_columns, wide and ahead)
   local state = tiling.start(sch, product, p, split)
   if stores then
     if not STORES[stores](state, copies.c, group, taken) then return nil end
@@ -558,8 +579,10 @@ local function with_group(sch, block, group, classes, p, padding, stores)
     add_tiles(state, copies, group, p, taken, not stores and taken.accumulators or taken.tile)
     return sch
   end
-  local caches = add_fragments(state, classes, copies, group, p)
+  local caches = add_fragments(state, classes, copies, group, wide or p)
   if group.pipeline then add_pipeline(state, caches) end
+  local steps = last(state.tiles[4])
+  if ahead.steps and sch:child_count(steps) == 3 then tiling.run_ahead(sch, steps, ahead.steps) end
   return sch
 end
 
