@@ -19,9 +19,21 @@ local Expr, Tensor, Axis = {}, {}, {}
 local function fail_at(place, format, ...) error(place .. "te: " .. string.format(format, ...), 0) end
 local function fail(format, ...) fail_at(ms.where(), format, ...) end
 
+-- Of tensors and axes.
+function te.is_name(name) return type(name) == "string" and name:find "^[%a_][%w_]*$" ~= nil end
+local function check_name(name)
+  if not te.is_name(name) then fail("`%s` is no name", tostring(name)) end
+  return name
+end
+
 -- ---- Types -----------------------------------------------------------------------------------------------------
 
 local function is_int(type) return type:find("^u?int") ~= nil end
+
+local function check_type(type_, what)
+  if not element_types[type_] then fail("%s: `%s` is no type of elements", what, tostring(type_)) end
+  return type_
+end
 
 -- An expression is written as a tree: what is used twice stands there twice. Its size and depth are kept as it grows.
 local MOST_PARTS, MOST_DEPTH = 1e6, 250
@@ -182,14 +194,24 @@ function te.floordiv(a, b) return Expr.__idiv(lift(a), b) end
 function te.floormod(a, b) return Expr.__mod(lift(a), b) end
 function te.cast(x, type_)
   if type(type_) ~= "string" then fail("te.cast takes a value and the name of a type, not a %s", type(type_)) end
-  return cast(lift(x), type_)
+  return cast(lift(x), check_type(type_, "te.cast"))
 end
-function te.const(value, type)
-  return constant(value, type or (math.type(value) == "integer" and "int32" or "float32"))
+function te.const(value, type_)
+  if type(value) ~= "number" and type(value) ~= "boolean" then
+    fail("te.const takes a number, or true or false, not a %s", type(value))
+  end
+  local t = check_type(type_ or lift(value).type, "te.const")
+  local whole = is_int(t) and math.tointeger(value)
+  if is_int(t) and not whole or type(value) == "boolean" and t ~= "bool" then
+    fail("te.const: %s is no %s", tostring(value), t)
+  end
+  return constant(whole or value, t)
 end
 
 -- A call of a function that TVMScript knows by name, as te.call("fmod", "float32", x, y). `reinterpret` names its type.
 function te.call(name, type_, ...)
+  check_name(name)
+  check_type(type_, "te.call")
   local arguments = {}
   for i, x in ipairs {...} do arguments[i] = lift(x) end
   return call(name, type_, table.unpack(arguments))
@@ -211,11 +233,6 @@ te.select = choice("Select")             -- both are computed
 -- Indices are of int32; a tensor's bytes and a loop nest's iterations are counted in int64, far below its limit.
 local MOST_EXTENT, MOST_BYTES, MOST_ITERATIONS = 2147483647, 1 << 40, 2.0 ^ 60
 
-local function check_type(type_, what)
-  if not element_types[type_] then fail("%s: `%s` is no type of elements", what, tostring(type_)) end
-  return type_
-end
-
 local function check_size(shape, dtype, what)
   local bytes = element_types[dtype].bits / 8
   for _, extent in ipairs(shape) do bytes = bytes * extent end
@@ -225,7 +242,7 @@ local function check_size(shape, dtype, what)
 end
 
 local function check_shape(shape, what)
-  if type(shape) ~= "table" then fail("%s: the shape is a list of extents", what) end
+  if type(shape) ~= "table" or getmetatable(shape) == Tensor then fail("%s: the shape is a list of extents", what) end
   local listed, all = 0, 0
   for _ in ipairs(shape) do listed = listed + 1 end
   for _ in pairs(shape) do all = all + 1 end
@@ -254,16 +271,12 @@ Tensor.__index = function(t, key)
   return rawget(Tensor, key)
 end
 Tensor.__call = function(t, ...) return load(t, {...}) end
+function te.is_tensor(x) return getmetatable(x) == Tensor end
 
 local counter = 0
 local function fresh(base)
   counter = counter + 1
   return base .. counter
-end
-
-local function check_name(name)
-  if type(name) ~= "string" or not name:find("^[%a_][%w_]*$") then fail("`%s` is no name", tostring(name)) end
-  return name
 end
 
 function te.placeholder(shape, dtype, name)

@@ -204,6 +204,8 @@ te.cast(x: msched.expression|number, type: string): msched.expression | x as ano
 te.const(value: number, type?: string): msched.expression | A constant.
 te.min_value(type: string): msched.expression | The smallest finite value of a type.
 te.max_value(type: string): msched.expression | The largest finite value of a type.
+te.is_tensor(x: any): boolean | Whether x is a tensor.
+te.is_name(x: any): boolean | Whether x can be the name of a tensor or an axis: letters, digits and _, no digit first.
 te.call(name: string, type: string, ...: msched.expression|number): msched.expression | A call, of this type, of a function that TVMScript knows by name, as te.call("fmod", "float32", x, y).
 te.pow(a: msched.expression|number, b: msched.expression|number): msched.expression | a to the power of b.
 te.abs(x: msched.expression): msched.expression | The absolute value.

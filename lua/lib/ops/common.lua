@@ -1,6 +1,6 @@
 -- What the operators share: refusals, options, axes, the types of sums.
 local ms = msched
-local te = ms.te
+local te, element_types = ms.te, ms.load "lua.lib.element_types"
 local common = {}
 
 -- A refusal names the line of the user's script that asked, and the operator.
@@ -8,9 +8,7 @@ function common.fail(what, format, ...) error(ms.where() .. "ops." .. what .. ":
 local fail = common.fail
 
 function common.check_tensor(what, name, x, rank)
-  if type(x) ~= "table" or type(rawget(x, "shape")) ~= "table" then
-    fail(what, "%s is no tensor but a %s", name, type(x))
-  end
+  if not te.is_tensor(x) then fail(what, "%s is no tensor but a %s", name, type(x)) end
   if rank and #x.shape ~= rank then fail(what, "%s has %d dimensions, not %d", name, #x.shape, rank) end
 end
 
@@ -23,7 +21,7 @@ function common.check_shape(what, name, x, shape)
 end
 
 -- The options that were given, over the defaults; one that there is not is a mistake. `false` is a default like
--- another.
+-- another. `name`, where there is such a one, begins names of tensors, and `accumulate` is the type of sums.
 function common.options(what, given, defaults)
   if given ~= nil and type(given) ~= "table" then fail(what, "the options are a table, not a %s", type(given)) end
   local o = {}
@@ -34,13 +32,36 @@ function common.options(what, given, defaults)
     end
     o[name] = given[name]
   end
+  if defaults.name and not te.is_name(o.name) then
+    fail(what, "name is %s; letters, digits and _ are expected", tostring(o.name))
+  end
+  if defaults.accumulate then common.check_type(what, "accumulate", o.accumulate) end
   return o
 end
 
+-- The options of these names are true or false.
+function common.check_flags(what, o, names)
+  for name in names:gmatch "%S+" do
+    if type(o[name]) ~= "boolean" then
+      fail(what, "%s is %s; true or false is expected", name, tostring(o[name]))
+    end
+  end
+end
+
+-- A type of elements that are numbers.
+function common.is_type(type) return type ~= "bool" and element_types.of[type] ~= nil end
+function common.check_type(what, name, type)
+  if not common.is_type(type) then
+    fail(what, "%s is %s; a type of numbers is expected, as float32", name, tostring(type))
+  end
+end
+
+local MOST = 2147483647 -- indices are of int32
 function common.check_integer(what, name, value, least)
   if math.type(value) ~= "integer" or value < least then
     fail(what, "%s is %s; an integer of at least %d is expected", name, tostring(value), least)
   end
+  if value > MOST then fail(what, "%s is %d; at most %d is expected", name, value, MOST) end
   return value
 end
 
@@ -85,7 +106,7 @@ common.SUMS =
    float8_e4m3fn = "float32", float8_e5m2 = "float32"}
 function common.sums(type) return common.SUMS[type] or type end
 
-common.is_float = ms.load "lua.lib.element_types".is_float
+common.is_float = element_types.is_float
 function common.check_float(what, name, x)
   if not common.is_float(x.type) then fail(what, "%s is of %s; floats are expected", name, x.type) end
 end

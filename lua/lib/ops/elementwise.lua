@@ -36,6 +36,7 @@ end
 
 function ops.cast(X, type, name)
   common.check_tensor("cast", "X", X)
+  if type ~= "bool" then common.check_type("cast", "type", type) end
   return ops.map(X, function(x) return te.cast(x, type) end, name or "cast")
 end
 
@@ -50,7 +51,7 @@ local function broadcast_shape(what, a, b)
       common.fail(what, "shapes %s and %s differ in extents %d and %d, and neither is 1", table.concat(a, "x"),
                   table.concat(b, "x"), x, y)
     end
-    shape[d] = math.max(x, y)
+    shape[d] = x == 1 and y or x
   end
   return shape
 end
@@ -76,7 +77,11 @@ binary("power", te.pow)
 
 function ops.broadcast_to(X, shape, name)
   common.check_tensor("broadcast_to", "X", X)
-  if type(shape) ~= "table" then common.fail("broadcast_to", "a list of extents is expected, not a %s", type(shape)) end
+  local is_tensor = te.is_tensor(shape)
+  if type(shape) ~= "table" or is_tensor then
+    common.fail("broadcast_to", "a list of extents is expected, not a %s", is_tensor and "tensor" or type(shape))
+  end
+  for d, extent in ipairs(shape) do common.check_integer("broadcast_to", "extent " .. d, extent, 0) end
   local all = broadcast_shape("broadcast_to", X.shape, shape)
   for d, extent in ipairs(all) do
     if extent ~= shape[d] then

@@ -12,7 +12,9 @@ local function product(what, A, B, options)
   local o = common.options(what, options, {transpose_a = false, transpose_b = false, group = 1,
                                            accumulate = common.sums(A.type), name = "C"})
   common.check_integer(what, "group", o.group, 1)
+  common.check_flags(what, o, "transpose_a transpose_b")
   local rank = #A.shape
+  if rank == 2 and o.group > 1 then common.fail(what, "group is %d, but there is no batch", o.group) end
   local m, k = A.shape[rank - 1], A.shape[rank]
   if o.transpose_a then m, k = k, m end
   local inner, n = B.shape[rank - 1], B.shape[rank]

@@ -129,6 +129,7 @@ function ops.attention(Q, K, V, options)
   local o = common.options(what, options,
                            {scale = Q.shape[rank] ^ -0.5, causal = false, mask = false, lengths = false, name = what,
                             q_scale = false, k_scale = false, v_scale = false, dtype = false})
+  common.check_flags(what, o, "causal")
   local expected = {table.unpack(Q.shape)}
   common.check_tensor(what, "K", K, rank)
   local heads, own = Q.shape[rank - 2], K.shape[rank - 2]
@@ -144,7 +145,7 @@ function ops.attention(Q, K, V, options)
     if not type:find "^u?int" then common.fail(what, "lengths is of %s; integers are expected", type) end
   end
   local out, group = o.dtype or HEADROOM[Q.type] and "float16" or Q.type, heads // own
-  if type(out) ~= "string" or not common.is_float(out) then
+  if not common.is_type(out) or not common.is_float(out) then
     common.fail(what, "dtype is %s; a type of floats is expected", tostring(out))
   end
   local products = matmul.batch_matmul(Q, K, {transpose_b = true, group = group, name = "scores"})

@@ -49,6 +49,7 @@ end
 function ops.avg_pool(X, options)
   local w, order, shape, spatial, o = pool_of("avg_pool", X, options, {include_pad = false})
   common.check_float("avg_pool", "X", X)
+  common.check_flags("avg_pool", o, "include_pad")
   local total =
     reduced(window.pad(X, order.first, w.pads), w, order, shape, te.sum, common.sums(X.type), o.name .. "_sum")
   return te.compute(shape, function(...)

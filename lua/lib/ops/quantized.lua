@@ -14,8 +14,6 @@ local RANGES = {int8 = {-128, 127}, uint8 = {0, 255}}
 
 -- ---- What is checked -------------------------------------------------------------------------------------------
 
-local function is_tensor(x) return type(x) == "table" and type(rawget(x, "shape")) == "table" end
-
 local function check_bytes(what, name, type)
   if not RANGES[type] then fail(what, "%s is of %s; int8 or uint8 is expected", name, tostring(type)) end
 end
@@ -30,7 +28,7 @@ local function check_channels(what, name, x, count, type)
 end
 
 local function check_scale(what, name, scale, count)
-  if is_tensor(scale) then return check_channels(what, name, scale, count, "float32") end
+  if te.is_tensor(scale) then return check_channels(what, name, scale, count, "float32") end
   if type(scale) ~= "number" or not (scale > 0 and scale < math.huge) then
     fail(what, "%s is %s; a number above 0, or a tensor of float32 is expected", name, tostring(scale))
   end
@@ -38,10 +36,11 @@ end
 
 -- An integer that the type holds; where `count` is given, or a tensor.
 local function check_zero(what, name, zero, type, count)
-  if count and is_tensor(zero) then return check_channels(what, name, zero, count, type) end
+  if count and te.is_tensor(zero) then return check_channels(what, name, zero, count, type) end
   local least, most = table.unpack(RANGES[type])
   if math.type(zero) ~= "integer" or zero < least or zero > most then
-    fail(what, "%s is %s; %s holds %d to %d", name, is_tensor(zero) and "a tensor" or tostring(zero), type, least, most)
+    local given = te.is_tensor(zero) and "a tensor" or tostring(zero)
+    fail(what, "%s is %s; %s holds %d to %d", name, given, type, least, most)
   end
 end
 
@@ -49,11 +48,11 @@ end
 
 -- Of a scale or zero point, what holds for a channel, in a type.
 local function of_channel(x, channel, type)
-  if not is_tensor(x) then return te.const(x, type) end
+  if not te.is_tensor(x) then return te.const(x, type) end
   return x.type == type and x[{channel}] or te.cast(x[{channel}], type)
 end
 
-local function is_zero(x) return not is_tensor(x) and x == 0 end
+local function is_zero(x) return not te.is_tensor(x) and x == 0 end
 
 -- A real number over its scale as an integer of the type.
 local function rounded(real, zero, channel, type)
@@ -124,7 +123,7 @@ function ops.quantized_add(A, B, options)
   local o = common.options(what, options, {a_scale = 1, b_scale = 1, scale = 1, a_zero_point = 0, b_zero_point = 0,
                                            zero_point = 0, name = what})
   for _, name in ipairs {"a_scale", "b_scale", "scale"} do
-    if is_tensor(o[name]) then fail(what, "%s is a tensor; a number is expected", name) end
+    if te.is_tensor(o[name]) then fail(what, "%s is a tensor; a number is expected", name) end
     check_scale(what, name, o[name])
   end
   for _, name in ipairs {"a_zero_point", "b_zero_point", "zero_point"} do check_zero(what, name, o[name], A.type) end
@@ -186,9 +185,9 @@ local function added_to_sums(columns, rows, o, count, column_of, row_of)
   return function(indices, channel)
     local sum = columns and columns[column_of(indices)] * o.x_zero_point
     if rows then
-      local zero = is_tensor(o.w_zero_point) and of_channel(o.w_zero_point, channel, "int32") or o.w_zero_point
+      local zero = te.is_tensor(o.w_zero_point) and of_channel(o.w_zero_point, channel, "int32") or o.w_zero_point
       local row = rows[row_of(indices)]
-      if sum and is_tensor(zero) then return sum + (row - count * o.x_zero_point) * zero end
+      if sum and te.is_tensor(zero) then return sum + (row - count * o.x_zero_point) * zero end
       sum = sum and sum + row * zero - count * o.x_zero_point * zero or row * zero
     end
     return sum
@@ -216,7 +215,7 @@ function ops.quantized_batch_matmul(X, W, scale, options)
   local what = "quantized_batch_matmul"
   common.check_tensor(what, "X", X, 3)
   local turned = type(options) == "table" and options.transpose_b or false
-  if type(turned) ~= "boolean" then fail(what, "transpose_b is %s; true or false is expected", tostring(turned)) end
+  common.check_flags(what, {transpose_b = turned}, "transpose_b")
   common.check_shape(what, "W", W, turned and {X.shape[1], false, X.shape[3]} or {X.shape[1], X.shape[3], false})
   local b, k, n = W.shape[1], X.shape[3], W.shape[turned and 2 or 3]
   local o = of_product(what, X, W, scale, n, options, {transpose_b = false})

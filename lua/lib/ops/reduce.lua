@@ -8,6 +8,7 @@ local NAMES = {"k", "q", "r", "s"}
 -- What is left of X's shape, the axes that are reduced over, and how an element of X is found by its indices.
 local function split(what, X, axes, keepdims)
   common.check_tensor(what, "X", X)
+  common.check_type(what, "X's type", X.type)
   local among = common.axes(what, axes, #X.shape)
   local plan = {shape = {}, axes = {}, count = 1}
   local kept = {} -- a dimension of X's: which index of the result it has
@@ -33,9 +34,15 @@ local function split(what, X, axes, keepdims)
   return plan
 end
 
+local function options_of(what, given)
+  local o = common.options(what, given, {keepdims = false, name = what})
+  common.check_flags(what, o, "keepdims")
+  return o
+end
+
 local function reduction(name, reduce, type_of)
   ops[name] = function(X, axes, options)
-    local o = common.options(name, options, {keepdims = false, name = name})
+    local o = options_of(name, options)
     local plan = split(name, X, axes, o.keepdims)
     local type = type_of(X.type)
     return te.compute(plan.shape, function(...) return reduce(te.cast(plan.element {...}, type), plan.axes) end, o.name)
@@ -49,7 +56,7 @@ reduction("min", te.min, same)
 
 -- The sums are held in float32 for short floats; the result has X's type.
 function ops.mean(X, axes, options)
-  local o = common.options("mean", options, {keepdims = false, name = "mean"})
+  local o = options_of("mean", options)
   local plan = split("mean", X, axes, o.keepdims)
   common.check_float("mean", "X", X)
   local total = ops.sum(X, axes, {keepdims = o.keepdims, name = o.name .. "_sum"})
@@ -58,7 +65,7 @@ end
 
 -- The Euclidean norm: the square root of the sum of squares.
 function ops.norm(X, axes, options)
-  local o = common.options("norm", options, {keepdims = false, name = "norm"})
+  local o = options_of("norm", options)
   local plan = split("norm", X, axes, o.keepdims)
   common.check_float("norm", "X", X)
   local type = common.sums(X.type)
@@ -73,7 +80,7 @@ end
 -- int32; and that element.
 local function extreme(name, reduce)
   ops[name] = function(X, axis, options)
-    local o = common.options(name, options, {keepdims = false, name = name})
+    local o = options_of(name, options)
     common.check_tensor(name, "X", X)
     local plan = split(name, X, common.axis(name, axis or -1, #X.shape), o.keepdims)
     return te.compute(plan.shape, function(...) return reduce({plan.axes[1], plan.element {...}}, plan.axes) end,

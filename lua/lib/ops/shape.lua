@@ -33,11 +33,11 @@ local function whole_shape(X, shape)
   for _, extent in ipairs(X.shape) do elements = elements * extent end
   for d, extent in ipairs(shape) do
     if extent == -1 and not open then open = d
-    else known = known * common.check_integer("reshape", "extent " .. d, extent, 1) end
+    else known = math.min(known * common.check_integer("reshape", "extent " .. d, extent, 1), elements + 1) end
   end
   local whole = {table.unpack(shape)}
   if open then whole[open] = elements // known end
-  if known * (open and whole[open] or 1) ~= elements then
+  if elements == 0 or known * (open and whole[open] or 1) ~= elements then
     common.fail("reshape", "%s has %d elements, which %s cannot hold", table.concat(X.shape, "x"), elements,
                 table.concat(shape, "x"))
   end
@@ -78,7 +78,7 @@ end
 -- The same elements in the same order, in another shape; one extent may be -1, for what is left.
 function ops.reshape(X, shape, name)
   common.check_tensor("reshape", "X", X)
-  if type(shape) ~= "table" then common.fail("reshape", "the shape is a list of extents") end
+  if type(shape) ~= "table" or te.is_tensor(shape) then common.fail("reshape", "the shape is a list of extents") end
   shape = whole_shape(X, shape)
   local runs = runs_of(X.shape, shape)
   return te.compute(shape, function(...)
@@ -146,6 +146,7 @@ function ops.gather(X, I, axis, name)
   common.check_tensor("gather", "I", I)
   if not I.type:find "^u?int" then common.fail("gather", "I is of %s; integers are expected", I.type) end
   local a = common.axis("gather", axis or 1, #X.shape)
+  if X.shape[a] == 0 then common.fail("gather", "X has no slices along dimension %d", a) end
   local shape = {table.unpack(X.shape, 1, a - 1)}
   table.move(I.shape, 1, #I.shape, a, shape)
   table.move(X.shape, a + 1, #X.shape, #shape + 1, shape)

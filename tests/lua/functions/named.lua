@@ -209,4 +209,103 @@ for _ = 1, 3000 do
   local ok, why = pcall(functions, word)
   assert(ok or type(why) == "string" and not why:find "lua/ops", word .. ": " .. tostring(why))
 end
+
+-- Every operator with something else in the place of each argument and option: what it refuses it refuses in its own
+-- words, with the line that asked, and what it takes becomes a function.
+do
+  local te, ops, common, options = ms.te, ms.ops, ms.load "lua.lib.ops.common", nil
+  local read = common.options
+  function common.options(what, given, defaults)
+    for name in pairs(defaults) do options[name] = true end
+    return read(what, given, defaults)
+  end
+  local function of(type) return function(shape) return te.placeholder(shape, type) end end
+  local F, B, I = of "float32", of "uint8", of "int32"
+  local image, bytes, matrix, two = F {1, 8, 8, 4}, B {1, 8, 8, 4}, F {4, 4}, F {4}
+  local heads = F {1, 2, 8, 4}
+  -- The arguments that an operator needs, then how many more there may be.
+  local calls = {
+    cast = {matrix, "float16", 1}, map = {matrix, function(x) return x end, 1}, transpose = {matrix, {2, 1}, 1},
+    reshape = {matrix, {16}, 1}, broadcast_to = {two, {4, 4}, 1}, concat = {{matrix, matrix}, 1, 1},
+    pad = {matrix, {1, 1}, 1, 1}, gather = {matrix, I {3}, 2}, bias_add = {matrix, two, 2},
+    scale_shift = {matrix, two, two, 2}, batch_norm = {matrix, two, two, two, two, 1}, softmax = {matrix, 2},
+    layer_norm = {matrix, two, two, 1}, attention = {heads, heads, heads, 1}, argmax = {matrix, 2},
+    argmin = {matrix, 2}, conv1d = {F {1, 8, 4}, F {3, 4, 4}, 1}, conv2d = {image, F {3, 3, 4, 4}, 1},
+    conv3d = {F {1, 4, 4, 4, 2}, F {3, 3, 3, 2, 2}, 1}, depthwise_conv2d = {image, F {3, 3, 4}, 1},
+    conv2d_transpose = {image, F {3, 3, 4, 4}, 1}, conv2d_capsule = {F {1, 8, 8, 2, 2, 4}, F {3, 3, 2, 2, 4, 4}, 1},
+    max_pool = {image, 1}, avg_pool = {image, 1}, matmul = {matrix, matrix, 1}, dense = {matrix, matrix, 1},
+    batch_matmul = {F {2, 4, 4}, F {2, 4, 4}, 1}, quantize = {matrix, 0.25, 1}, dequantize = {B {4, 4}, 0.25, 1},
+    requantize = {I {4, 4}, 0.25, 1}, quantized_add = {B {4, 4}, B {4, 4}, 1},
+    dense_nbits = {F {4, 64}, B {4, 2, 16}, F {4, 2}, 1},
+    quantized_dense = {B {4, 8}, B {4, 8}, 0.5, 1}, quantized_conv2d = {bytes, B {3, 3, 4, 4}, 0.5, 1},
+    quantized_batch_matmul = {B {2, 4, 8}, B {2, 8, 4}, 0.5, 1}, quantized_avg_pool = {bytes, 1},
+    quantized_depthwise_conv2d = {bytes, B {3, 3, 4}, 0.5, 1}, leaky_relu = {matrix, 2},
+  }
+  for name in ("sum prod max min mean norm"):gmatch "%a+" do calls[name] = {matrix, 2} end
+  for name in ("add subtract multiply divide maximum minimum power"):gmatch "%a+" do calls[name] = {matrix, two, 1} end
+  for name in ("exp log sqrt rsqrt erf tanh sigmoid floor ceil round abs negative relu silu gelu"):gmatch "%a+" do
+    calls[name] = {matrix, 1}
+  end
+  local cyclic = {}
+  cyclic[1] = cyclic
+  local odd = {"float16x4", "", 0 / 0, -1, 0, 1.5, math.maxinteger, math.mininteger, {}, {{}}, {0 / 0}, {"a"}, cyclic,
+               {x = 1}, true, function() end, {shape = {4}, type = "float32"}, F {1}, F {}, F {0, 4},
+               te.placeholder({4, 4}, "bool")}
+  local refused, taken = 0, 0
+  local function call(name, arguments, count)
+    local inputs, listed = {}, {}
+    local function add(x)
+      if te.is_tensor(x) and not listed[x] then inputs[#inputs + 1], listed[x] = x, true end
+      if type(x) == "table" and not te.is_tensor(x) then
+        for _, key in ipairs(ms.sorted_keys(x)) do if x[key] ~= x then add(x[key]) end end
+      end
+    end
+    for i = 1, count do add(arguments[i]) end
+    local ok, message = pcall(function()
+      local Y = ops[name](table.unpack(arguments, 1, count))
+      add(Y)
+      te.func("f", inputs)
+    end)
+    if ok then taken = taken + 1 return end
+    refused = refused + 1
+    message = tostring(message)
+    local own = message:match "^[^\n]*named%.lua:%d+: (%a+)[.:]"
+    assert(own == "ops" or own == "te", name .. ": " .. message)
+  end
+  for _, name in ipairs(ms.sorted_keys(ops)) do
+    if name ~= "func" and name ~= "suite" then
+      local given, needed = assert(calls[name], name), #calls[name] - 1
+      local count = needed + given[#given]
+      options = {}
+      call(name, given, needed)
+      for at = 1, count do
+        for _, x in ipairs(odd) do
+          local arguments = {table.unpack(given, 1, needed)}
+          arguments[at] = x
+          call(name, arguments, count)
+        end
+      end
+      for _, option in ipairs(ms.sorted_keys(options)) do
+        for _, x in ipairs(odd) do
+          local arguments = {table.unpack(given, 1, needed)}
+          arguments[count] = {[option] = x}
+          call(name, arguments, count)
+        end
+      end
+    end
+  end
+  common.options = read
+  assert(refused > 7000 and taken > 400)
+  refuses("ops.attention: dtype is float16x4; a type of floats is expected", ops.attention, heads, heads, heads,
+          {dtype = "float16x4"})
+  refuses("ops.matmul: accumulate is bool; a type of numbers", ops.matmul, matrix, matrix, {accumulate = "bool"})
+  refuses("ops.matmul: transpose_a is yes; true or false is expected", ops.matmul, matrix, matrix,
+          {transpose_a = "yes"})
+  refuses("ops.matmul: group is 2, but there is no batch", ops.matmul, matrix, matrix, {group = 2})
+  refuses("te.cast: `float16x4` is no type of elements", te.cast, 1, "float16x4")
+  refuses("te.const: 1.5 is no int32", te.const, 1.5, "int32")
+  local empty = ops.add(F {0, 4}, two) -- an extent of 1 is broadcast to one of 0 too
+  assert(empty.shape[1] == 0 and empty.shape[2] == 4)
+end
+
 print "named: ok"
