@@ -77,16 +77,29 @@ static bool differs(struct match *m, tir_stmt at, const char *why) {
   return false;
 }
 
-static bool equal_exprs(struct tir *ir, tir_expr a, tir_expr b);
+/* Factors are tried in two orders, and operands are shared: what was found of a pair is kept, of pairs that fall on one
+ * place the last. What is not found equal within so many pairs is taken for different. */
+enum { KEPT_PAIRS = 256, MOST_PAIRS = 1 << 16 };
+struct pair {
+  tir_expr a, b;
+  bool equal;
+};
+struct comparing {
+  struct tir *ir;
+  uint32_t pairs; /* compared so far */
+  struct pair kept[KEPT_PAIRS];
+};
+
+static bool equal_parts(struct comparing *c, tir_expr a, tir_expr b);
 
 /* Whether one is a product of what the other is, the factors the other way round: the same number, by IEEE 754. */
-static bool equal_factors(struct tir *ir, const struct tir_expr_node *x, const struct tir_expr_node *y) {
-  return x->kind == TIR_MUL && equal_exprs(ir, x->a, y->b) && equal_exprs(ir, x->b, y->a);
+static bool equal_factors(struct comparing *c, const struct tir_expr_node *x, const struct tir_expr_node *y) {
+  return x->kind == TIR_MUL && equal_parts(c, x->a, y->b) && equal_parts(c, x->b, y->a);
 }
 
-static bool equal_operands(struct tir *ir, const struct tir_expr_node *x, const struct tir_expr_node *y) {
+static bool equal_operands(struct comparing *c, const struct tir_expr_node *x, const struct tir_expr_node *y) {
   for (uint32_t i = 0; i < x->count; i++)
-    if (!equal_exprs(ir, ir->operands.at[x->operands + i], ir->operands.at[y->operands + i])) return false;
+    if (!equal_parts(c, c->ir->operands.at[x->operands + i], c->ir->operands.at[y->operands + i])) return false;
   return true;
 }
 
@@ -102,17 +115,32 @@ static bool equal_integers(struct tir *ir, tir_expr a, tir_expr b) {
 }
 
 /* Indices of another width are equal if their values are; all else in form and type. */
-static bool equal_exprs(struct tir *ir, tir_expr a, tir_expr b) {
-  if (a == b) return true;
-  if (!a || !b) return false;
+static bool compare_parts(struct comparing *c, tir_expr a, tir_expr b) {
+  struct tir *ir = c->ir;
   struct tir_expr_node x = *tir_at(ir, a), y = *tir_at(ir, b);
   if (tir_is_index(ir, a) && tir_is_index(ir, b)) return equal_integers(ir, a, b);
   if (x.kind != y.kind || x.type != y.type || x.count != y.count) return false;
   if (x.kind <= TIR_DATA) return false; /* leaves are equal if they are one */
   if (x.ref != y.ref) return false;
-  if (x.count) return equal_operands(ir, &x, &y) && (x.kind != TIR_LOAD || equal_exprs(ir, x.a, y.a));
-  return (equal_exprs(ir, x.a, y.a) && equal_exprs(ir, x.b, y.b) && equal_exprs(ir, x.c, y.c)) ||
-         equal_factors(ir, &x, &y);
+  if (x.count) return equal_operands(c, &x, &y) && (x.kind != TIR_LOAD || equal_parts(c, x.a, y.a));
+  return (equal_parts(c, x.a, y.a) && equal_parts(c, x.b, y.b) && equal_parts(c, x.c, y.c)) || equal_factors(c, &x, &y);
+}
+
+static bool equal_parts(struct comparing *c, tir_expr a, tir_expr b) {
+  if (a == b) return true;
+  if (!a || !b) return false;
+  struct pair *kept = &c->kept[(a * 31 + b) % KEPT_PAIRS];
+  if (kept->a == a && kept->b == b) return kept->equal;
+  if (++c->pairs > MOST_PAIRS) return false;
+  bool equal = compare_parts(c, a, b);
+  *kept = (struct pair){a, b, equal};
+  return equal;
+}
+
+static bool equal_exprs(struct tir *ir, tir_expr a, tir_expr b) {
+  if (a == b) return true;
+  struct comparing c = {.ir = ir};
+  return equal_parts(&c, a, b);
 }
 
 static bool same(struct match *m, tir_expr own, tir_expr described) {

@@ -1,4 +1,5 @@
 /* Tensorize: what is compared of a block and an intrinsic's description, statement by statement. */
+#include "tir/analysis/analysis.h"
 #include "unit/script.h"
 
 /* `pattern`, each line of it indented; a[, c[ become `a`, `c`. */
@@ -175,11 +176,35 @@ static void the_implementation_comes_whole(void **state) {
                   "        for j in T.vectorized(4):", "            c[j] = q[j] + q[j]");
 }
 
+/* What is stored becomes its square, so many times over: of two to that power factors, all shared. */
+static void square(struct tir *ir, const char *block, int times) {
+  tir_stmt store = tir_only_store(ir, block_named(ir, block), TIR_BODY);
+  tir_expr value = tir_as(ir, store, TIR_STORE)->store.value;
+  for (int i = 0; i < times; i++) value = tir_binary(ir, TIR_MUL, value, value);
+  tir_as(ir, store, TIR_STORE)->store.value = value;
+}
+
+/* Neither takes the time of all orders that factors can have. */
+static void shared_factors_are_compared_in_time(void **state) {
+  (void)state;
+  enum { TIMES = 24 };
+  struct tir *own = read_rows(PLAIN(TWICE)), *described = read_row(PLAIN("@cv_j] = @av_j] * T.float32(3.0)"));
+  ms_error err = {0};
+  square(own, "x", TIMES), square(described, "x", TIMES);
+  assert_false(tir_tensorize(own, block_named(own, "row"), described, described, true, &err));
+  assert_int_equal(err.code, MS_TENSORIZE_MISMATCH);
+  tir_free(described), described = read_row(PLAIN("@cv_j] = T.float32(2.0) * @av_j]"));
+  square(described, "x", TIMES);
+  struct tir *implementation = read_row("@c0] = @a0]\n");
+  assert_accepted(tir_tensorize(own, block_named(own, "row"), described, implementation, true, err));
+  tir_free(own), tir_free(described), tir_free(implementation);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(compares_statements),    cmocka_unit_test(the_implementation_comes_whole),
       cmocka_unit_test(a_refused_loop_stays),   cmocka_unit_test(the_root_is_refused),
-      cmocka_unit_test(intrinsics_are_checked),
+      cmocka_unit_test(intrinsics_are_checked), cmocka_unit_test(shared_factors_are_compared_in_time),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
