@@ -131,8 +131,10 @@ int64_t tir_cluster_of(const struct tir *ir, tir_stmt loop);       /* of the loo
 int64_t tir_kernel_cluster(const struct tir *ir, tir_stmt kernel); /* of a lowered function's kernel */
 /* Whether a loop may be annotated as it is; err then has the code. */
 bool tir_check_cluster(const struct tir *ir, tir_stmt loop, enum ms_code code, ms_error *err);
-/* A loop that the compiler of a GPU's kernel is to unroll: so many iterations at once. */
+/* A loop that the compiler of a GPU's kernel is to unroll: so many iterations at once. What is no positive int32 says
+ * nothing. */
 #define TIR_UNROLL_COUNT "unroll_count"
+int64_t tir_unroll_count(const struct tir *ir, tir_stmt loop); /* 0: it says nothing */
 
 /* What stands for instructions is called by name: device calls, by the table gpu/calls.def. */
 

@@ -45,8 +45,8 @@ static void emit_loop(struct emit_c *e, tir_loop loop) {
   uint32_t number = e->scope_count;
   const char *i = emit_c_declare_var(e, s.loop.var), *type = emit_c_index_type(e);
   emit_c_pragma(e, loop);
-  tir_expr unrolled = tir_annotation(e->ir, s.annotations, TIR_UNROLL_COUNT);
-  if (unrolled) emit_c_line(e, "#pragma unroll %lld", (long long)tir_at(e->ir, unrolled)->imm);
+  int64_t unrolled = tir_unroll_count(e->ir, loop);
+  if (unrolled) emit_c_line(e, "#pragma unroll %lld", (long long)unrolled);
   if (constant)
     emit_c_line(e, "for (%s %s = %s; %s < %lld; %s++) {", type, i, from, i, (long long)(min->imm + extent->imm), i);
   else

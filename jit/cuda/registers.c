@@ -176,8 +176,8 @@ static double weigh_loop(struct walk *w, tir_loop s, double inside, bool kept) {
   int64_t extent = tir_loop_extent(w->ir, s);
   double all = (double)extent * inside;
   bool bound = tir_stmt_at(w->ir, s)->loop_kind == TIR_THREAD_BINDING;
-  tir_expr count = tir_annotation(w->ir, tir_stmt_at(w->ir, s)->annotations, TIR_UNROLL_COUNT);
-  bool requested = count && tir_at(w->ir, count)->imm >= extent, stays = count && tir_is_const(w->ir, count, 1);
+  int64_t count = tir_unroll_count(w->ir, s);
+  bool requested = count && count >= extent, stays = count == 1;
   w->unrolled[s] = !bound && !kept && extent >= 0 && (requested || (!stays && all <= limit_of(w, s)));
   if (w->unrolled[s]) return all;
   w->kept = w->kept || !bound;

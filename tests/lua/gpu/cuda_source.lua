@@ -95,6 +95,23 @@ for _, arch in ipairs(ARCHS) do
 end
 if compiled > 0 then print(registers:check()) end
 
+-- What says how far a loop is unrolled is a positive number of 32 bits; nothing is written of what is none.
+do
+  local te, k = ms.te, ms.te.reduce_axis(64, "k")
+  local X = te.placeholder({32, 64}, "float32", "X")
+  local sums = te.func("sums", {X, te.compute({32}, function(i) return te.sum(X[{i, k}], k) end, "Y")})
+  local function pragma(value)
+    local sch = ms.schedule(sums)
+    local i, sum = sch:get_loops(sch:get_sblock "Y")
+    sch:bind(i, "threadIdx.x")
+    sch:annotate(sum, "unroll_count", value)
+    ms.build(sch:func(), {target = "cuda -arch=sm_90", load = false}):export(path ".cu")
+    return contents(".cu"):match "#pragma unroll[^\n]*"
+  end
+  assert(pragma(64) == "#pragma unroll 64")
+  for _, value in ipairs {0, -1, 2.5, "8", 1 << 40} do assert(not pragma(value), tostring(value)) end
+end
+
 -- What is not written, and what cannot be run.
 local kernel = ms.build(ms.ops.func("gelu", {"20x30"}), {target = "cuda -arch=sm_80"})
 refuses("the suffix says the form: .cu .ptx .cubin .h .c", kernel.export, kernel, path ".o")

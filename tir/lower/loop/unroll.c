@@ -345,6 +345,12 @@ static void repeat_bodies(struct lowering *low) {
   }
 }
 
+int64_t tir_unroll_count(const struct tir *ir, tir_stmt loop) {
+  tir_expr count = tir_annotation(ir, tir_as(ir, loop, TIR_LOOP)->annotations, TIR_UNROLL_COUNT);
+  int64_t number = count && tir_is_int(ir, count) ? tir_at(ir, count)->imm : 0;
+  return number > 0 && number <= INT32_MAX ? number : 0;
+}
+
 /* The loop becomes one over rings, of whose iterations the compiler unrolls none, and one over a ring, unrolled; what
  * is left over follows, unrolled. */
 static void split_by_ring(struct tir *ir, tir_stmt loop, int64_t ring) {
@@ -370,9 +376,7 @@ static void split_rings(struct lowering *low) {
   struct tir *ir = low->ir;
   for (tir_stmt s = low->body, next; s && is_for_gpu(low); s = next) {
     next = tir_next(ir, s, low->body);
-    bool is_loop = tir_is(ir, s, TIR_LOOP);
-    tir_expr ring = is_loop ? tir_annotation(ir, tir_stmt_at(ir, s)->annotations, TIR_UNROLL_COUNT) : TIR_NONE;
-    if (ring && tir_is_int(ir, ring)) split_by_ring(ir, s, tir_at(ir, ring)->imm);
+    if (tir_is(ir, s, TIR_LOOP)) split_by_ring(ir, s, tir_unroll_count(ir, s));
   }
 }
 
