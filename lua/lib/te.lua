@@ -140,6 +140,7 @@ Expr.__le = Expr.__lt
 Expr.__index = function(_, key) if key ~= "value" and type(key) == "string" and key ~= "var" then return nil end end
 for _, event in ipairs {"__add", "__sub", "__mul", "__idiv", "__mod", "__div", "__unm"} do
   Axis[event] = function(a, b) return Expr[event](is_expr(a) and a or lift(a), b) end
+  Tensor[event] = Expr[event] -- of one without dimensions; another is refused
 end
 
 -- ---- Functions of expressions ----------------------------------------------------------------------------------
@@ -319,11 +320,16 @@ end
 function te.min_value(type_) return limit(type_, "low", "te.min_value") end
 function te.max_value(type_) return limit(type_, "high", "te.max_value") end
 
+-- A tensor is no list, and has an element at every index.
+local function is_list(x)
+  local meta = getmetatable(x)
+  return type(x) == "table" and meta ~= Expr and meta ~= Axis and meta ~= Tensor
+end
+
 -- A reducer: combine(x, y) and identity(types…) of one value, or of lists of several.
 function te.reducer(combine, identity, name)
   return function(values, axes)
-    local meta = getmetatable(values) -- a tensor is no list, and has an element at every index
-    local many = type(values) == "table" and not is_expr(values) and meta ~= Axis and meta ~= Tensor
+    local many = is_list(values)
     local list = {}
     for i, v in ipairs(many and values or {values}) do list[i] = lift(v) end
     if #list == 0 then fail("te.%s reduces a value, or a list of some", name or "reduce") end
@@ -331,10 +337,15 @@ function te.reducer(combine, identity, name)
                  axes = axes_of(axes), name = name or "reduce", type = list[1].type}
   end
 end
-te.sum = te.reducer(function(x, y) return x + y end, function(t) return constant(is_float(t) and 0.0 or 0, t) end,
-                    "sum")
-te.prod = te.reducer(function(x, y) return x * y end, function(t) return constant(is_float(t) and 1.0 or 1, t) end,
-                     "prod")
+local function reducer_of_one(combine, identity, name)
+  local reduce = te.reducer(combine, identity, name)
+  return function(value, axes)
+    if is_list(value) then fail("te.%s reduces one value, not a list", name) end
+    return reduce(value, axes)
+  end
+end
+te.sum = reducer_of_one(Expr.__add, function(t) return constant(is_float(t) and 0.0 or 0, t) end, "sum")
+te.prod = reducer_of_one(Expr.__mul, function(t) return constant(is_float(t) and 1.0 or 1, t) end, "prod")
 -- As TVM's te.max and te.min: over axes, or, where values stand in their place, of those values.
 local function over_or_of(over, of_two)
   return function(x, axes, ...)
@@ -344,8 +355,8 @@ local function over_or_of(over, of_two)
     return result
   end
 end
-te.max = over_or_of(te.reducer(te.maximum, te.min_value, "max"), te.maximum)
-te.min = over_or_of(te.reducer(te.minimum, te.max_value, "min"), te.minimum)
+te.max = over_or_of(reducer_of_one(te.maximum, te.min_value, "max"), te.maximum)
+te.min = over_or_of(reducer_of_one(te.minimum, te.max_value, "min"), te.minimum)
 
 -- An element that is NaN is as the one that the reduction begins with, which is never better: max and min leave NaN
 -- out.
@@ -355,7 +366,7 @@ local function arg_reducer(better, first, beyond, name)
     return {te.select(keep, x[1], y[1]), te.select(better(x[2], y[2]), x[2], y[2])}
   end, function(index, value) return {constant(-1, index), first(value)} end, name)
   return function(values, axes)
-    if type(values) ~= "table" or is_expr(values) or getmetatable(values) == Tensor or #values ~= 2 then
+    if not is_list(values) or #values ~= 2 then
       fail("te.%s reduces a list of two: {index, value}", name)
     end
     local value = lift(values[2])

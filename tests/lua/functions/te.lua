@@ -194,6 +194,12 @@ escapes("not from 0 to -1", line(), function() te.reduce_axis(-1, "k") end)
 escapes("not from 3 to 2", line(), function() te.reduce_axis({3, 2}, "k") end)
 escapes("is too long", line(), function() te.reduce_axis(huge, "k") end)
 escapes("`float33` is no type", line(), function() te.placeholder({3}, "float33", "Z") end)
+escapes("tensor A is used without indices", line(), function() return te.placeholder({3}, "float32", "A") + 1 end)
+escapes("tensor A is used without indices", line(), function() return 2 / te.placeholder({3}, "float32", "A") end)
+escapes("tensor A is used without indices", line(), function() return -te.placeholder({3}, "float32", "A") end)
+escapes("te.sum reduces one value, not a list", line(), function() te.sum({te.const(1.0)}, te.reduce_axis(3)) end)
+escapes("te.prod reduces one value, not a list", line(), function() te.prod({te.const(1.0)}, te.reduce_axis(3)) end)
+escapes("te.call: `float32x4` is no type", line(), function() te.call("fmod", "float32x4", 1.0, 2.0) end)
 escapes("a function of the indices is expected", line(), function() te.compute({3}, 7, "Z") end)
 
 -- Types of elements: arrays have as many bytes, and what one type holds of another comes back from it.
