@@ -74,13 +74,17 @@ struct vm_schedule *bind_check_schedule(lua_State *L, int at) {
   return bind_check_asked(L, at);
 }
 
+static size_t bytes_of(const struct vm_steps *steps) {
+  if (!steps) return 0;
+  return steps->instruction_capacity * sizeof *steps->instructions + steps->value_capacity * sizeof *steps->values +
+         steps->text_capacity;
+}
+
 void bind_charge_schedule(lua_State *L, int at) {
   struct bound_schedule *b = lua_touserdata(L, at);
   if (b->borrowed) return;
-  const struct vm_steps *steps = b->schedule->trace.steps;
-  script_charge(L, &b->charged,
-                tir_bytes(b->schedule->ir) + steps->instruction_capacity * sizeof *steps->instructions +
-                    steps->value_capacity * sizeof *steps->values + steps->text_capacity);
+  const struct vm_trace *trace = &b->schedule->trace;
+  script_charge(L, &b->charged, tir_bytes(b->schedule->ir) + bytes_of(trace->steps) + bytes_of(trace->spare));
 }
 
 /* Pushes a schedule without its memory, which fill() gives it: should the state's memory be out, nothing is lost. The
