@@ -8,10 +8,10 @@
 
 struct arch {
   const char *name;
-  int shared_bytes;
+  int shared_bytes, multiprocessor_bytes;
 };
 static const struct arch archs[] = {
-#define CUDA_ARCH(name, shared_bytes) {name, shared_bytes},
+#define CUDA_ARCH(name, shared_bytes, multiprocessor_bytes) {name, shared_bytes, multiprocessor_bytes},
 #include "cuda.def"
 };
 
@@ -36,6 +36,13 @@ static const struct arch *find_arch(const char *name) {
   for (size_t i = 0; i < COUNT(archs); i++)
     if (!strcmp(archs[i].name, name)) return &archs[i];
   return NULL;
+}
+
+bool cuda_holds_two(const struct jit_target *target, int64_t bytes) {
+  const struct arch *arch = find_arch(target->cpu);
+  assert(arch && bytes >= 0);
+  int taken = arch->multiprocessor_bytes - arch->shared_bytes; /* of each block, beside what it asks for */
+  return 2 * (bytes + taken) <= arch->multiprocessor_bytes;
 }
 
 static bool refuse_arch(const char *name, ms_error *err) {

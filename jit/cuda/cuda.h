@@ -9,6 +9,8 @@ bool cuda_parse(char *words, struct jit_target *out, ms_error *err);
 void cuda_text(const struct jit_target *target, char *out, size_t size);
 uint32_t cuda_numbers(const struct jit_target *target, struct jit_number out[JIT_MOST_NUMBERS]);
 struct tir_lower_options cuda_lower(const struct jit_target *target);
+/* Whether the shared memory of a multiprocessor has room for two blocks that ask for so many bytes. */
+bool cuda_holds_two(const struct jit_target *target, int64_t bytes);
 
 /* run.c: devices, their memory, kernels on them. bytes: of a plan and its code (launch.h) */
 uint32_t cuda_count(const struct jit_target *target);

@@ -4,6 +4,7 @@
  * What the function allocates outside of kernels lies in a workspace in the device's memory, one buffer after the
  * other. Device calls are written by the table tir/gpu/calls.def, one function each. */
 #include "emit_cuda.h"
+#include "jit/cuda/cuda.h"
 #include "jit/cuda/registers.h"
 #include "jit/cuda/tensor_map.h"
 
@@ -364,7 +365,7 @@ static bool sets_registers(const struct emit_c *e, tir_stmt kernel) {
  * assembler schedules loads as far ahead as the registers of a block allow, and leaves none to blocks that will not be
  * there. */
 static bool is_alone(const struct emit_c *e, tir_stmt kernel) {
-  return sets_registers(e, kernel) || 2 * e->asked.dynamic_bytes > e->target->gpu.shared_bytes;
+  return sets_registers(e, kernel) || !cuda_holds_two(e->target, e->asked.dynamic_bytes);
 }
 
 /* Registers that a thread may have, as __launch_bounds__ lets the assembler share them out. */
