@@ -1,5 +1,6 @@
 /* Proposals that move, merge, split and copy blocks. */
 #include "random.h"
+#include "tir/analysis/analysis.h"
 
 #include <string.h>
 
@@ -174,18 +175,28 @@ static int64_t terms_of(const struct tir *ir, tir_block sum) {
   return 1;
 }
 
+/* Most often of a block that reduces floats so, TIR_ADD or TIR_MAX. */
+static bool is_drawn(struct grow *g, tir_block block, enum tir_kind reduction) {
+  if (once_in(g, 20)) return true;
+  const struct tir *ir = g->schedule->ir;
+  tir_stmt store = reduces(g, block) && has_init(g, block) ? tir_only_store(ir, block, TIR_BODY) : TIR_NONE;
+  if (!store) return false;
+  tir_expr value = tir_as(ir, store, TIR_STORE)->store.value;
+  return tir_at(ir, value)->kind == reduction && tir_type_is_float(tir_type_of(ir, value));
+}
+
 /* The sum's exponentials are its own, or a block's between it and the maximum. */
 bool propose_rebase_exponential(struct grow *g, enum vm_kind kind) {
   struct block_list blocks = shuffled_blocks(g);
   struct vm_value first, second;
   for (uint32_t i = 0; i < blocks.count; i++) {
-    if (!once_in(g, 20) && !(reduces(g, blocks.at[i]) && has_init(g, blocks.at[i]))) continue;
+    if (!is_drawn(g, blocks.at[i], TIR_ADD)) continue;
     struct block_list from = producers_of(g, blocks.at[i]);
     for (uint32_t k = 0, own = from.count; k < from.count; k++) {
       tir_block p = from.at[k];
       struct block_list more = k < own && !reduces(g, p) ? producers_of(g, p) : (struct block_list){.count = 0};
       for (uint32_t m = 0; m < more.count && from.count < MOST_BLOCKS; m++) from.at[from.count++] = more.at[m];
-      if (!reduces(g, p) || !has_init(g, p)) continue;
+      if (!is_drawn(g, p, TIR_MAX)) continue;
       int64_t terms = terms_of(g->schedule->ir, blocks.at[i]), lanes = draw_divisor(g, terms);
       struct vm_value steps = vm_int(draw_divisor(g, terms / lanes));
       return ref_block(g, p, &first) && ref_block(g, blocks.at[i], &second) &&
