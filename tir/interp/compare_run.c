@@ -120,7 +120,7 @@ static void fill(uint8_t *data, tir_type type, uint64_t count, uint64_t seed, ui
 
 enum { MOST_ELEMENTS = 1 << 28 };
 
-static bool make_buffer(struct making *k, tir_buffer buffer, uint32_t number, struct tir_arg *out) {
+static bool size_buffer(struct making *k, tir_buffer buffer, struct tir_arg *out) {
   const struct tir_buffer_node *b = tir_buffer_at(k->ir, buffer);
   const char *name = tir_text(k->ir, b->name);
   int lanes = tir_type_lanes(b->type);
@@ -138,10 +138,17 @@ static bool make_buffer(struct making *k, tir_buffer buffer, uint32_t number, st
     return ms_fail(k->err, MS_RUN_MEMORY, "parameter %s has %lld elements, more than the %d that are run", name,
                    (long long)count, MOST_ELEMENTS / lanes);
   out->bytes = (size_t)count * (size_t)lanes * (size_t)interp_format_size(format);
-  if (!k->fills) return true;
+  return true;
+}
+
+static bool fill_buffer(struct making *k, tir_buffer buffer, uint32_t number, struct tir_arg *out) {
+  const struct tir_buffer_node *b = tir_buffer_at(k->ir, buffer);
   out->data = malloc(out->bytes ? out->bytes : 1);
-  if (!out->data) return ms_fail(k->err, MS_RUN_MEMORY, "parameter %s: %zu bytes cannot be had", name, out->bytes);
-  fill(out->data, b->type, (uint64_t)count * (uint64_t)lanes, k->seed, number);
+  if (!out->data)
+    return ms_fail(k->err, MS_RUN_MEMORY, "parameter %s: %zu bytes cannot be had", tir_text(k->ir, b->name),
+                   out->bytes);
+  enum format format = interp_format(tir_type_with_lanes(b->type, 1));
+  fill(out->data, b->type, out->bytes / (size_t)interp_format_size(format), k->seed, number);
   return true;
 }
 
@@ -151,7 +158,7 @@ static bool make_arguments(struct making *k, tir_func f, struct tir_arguments *o
   for (uint32_t i = 0; i < func->params.count && ok; i++) {
     const struct tir_param *p = &k->ir->params.at[func->params.first + i];
     if (p->buffer) {
-      ok = make_buffer(k, p->buffer, i, &out->args[i]);
+      ok = size_buffer(k, p->buffer, &out->args[i]);
       continue;
     }
     tir_type t = k->ir->vars.at[p->var].type;
@@ -159,6 +166,10 @@ static bool make_arguments(struct making *k, tir_func f, struct tir_arguments *o
     k->set[p->var] = true;
     out->args[i].scalar = interp_wrap(t, k->values[p->var]);
     out->args[i].real = (double)k->values[p->var];
+  }
+  for (uint32_t i = 0; i < func->params.count && ok && k->fills; i++) { /* all are known to fit */
+    tir_buffer buffer = k->ir->params.at[func->params.first + i].buffer;
+    if (buffer) ok = fill_buffer(k, buffer, i, &out->args[i]);
   }
   return ok;
 }
