@@ -88,7 +88,8 @@ refuses("has 2 dimensions, not 1", function() return te.compute({6}, function(i)
 refuses("te.max_value: `nil` is no type of numbers", te.max_value)
 refuses("te.min_value: `bool` is no type of numbers", te.min_value, "bool")
 refuses("te.cast takes a value and the name of a type, not a number", te.cast, 1, 2)
-refuses("te.prod reduces a value, or a list of some", te.prod, {}, k)
+refuses("te.prod reduces one value, not a list", te.prod, {}, k)
+refuses("te.reduce reduces a value, or a list of some", te.reducer(te.maximum, te.min_value), {}, k)
 for _, reduce in ipairs {te.sum, te.prod, te.max} do
   refuses("tensor V is used without indices", reduce, te.placeholder({4}, "float32", "V"), k)
   refuses("tensor V is used without indices", reduce, te.placeholder({4}, "float32", "V"))
@@ -198,7 +199,6 @@ escapes("tensor A is used without indices", line(), function() return te.placeho
 escapes("tensor A is used without indices", line(), function() return 2 / te.placeholder({3}, "float32", "A") end)
 escapes("tensor A is used without indices", line(), function() return -te.placeholder({3}, "float32", "A") end)
 escapes("te.sum reduces one value, not a list", line(), function() te.sum({te.const(1.0)}, te.reduce_axis(3)) end)
-escapes("te.prod reduces one value, not a list", line(), function() te.prod({te.const(1.0)}, te.reduce_axis(3)) end)
 escapes("te.call: `float32x4` is no type", line(), function() te.call("fmod", "float32x4", 1.0, 2.0) end)
 escapes("a function of the indices is expected", line(), function() te.compute({3}, 7, "Z") end)
 
