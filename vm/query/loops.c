@@ -156,11 +156,10 @@ bool vm_ask_thread_extent(struct vm_ask *q) {
 }
 
 bool vm_ask_threads_around(struct vm_ask *q) {
-  enum { MOST_AXES = 8 };
   tir_loop loops[MOST_LOOPS];
-  struct vm_value items[2 * MOST_AXES];
+  struct vm_value items[2 * MOST_LOOPS];
   uint32_t all = loops_around(q, loops), count = 0;
-  for (uint32_t i = 0; i < all && count < MOST_AXES; i++) {
+  for (uint32_t i = 0; i < all; i++) {
     const struct tir_stmt_node *n = tir_stmt_at(q->ir, loops[i]);
     int64_t extent = tir_loop_extent(q->ir, loops[i]);
     if (n->loop_kind != TIR_THREAD_BINDING || extent < 0) continue;

@@ -182,6 +182,23 @@ bound:bind(rows_of[2], "threadIdx.x")
 assert(bound:thread_extent(bound:get_sblock "C", "threadIdx.x") == 4)
 assert(bound:thread_extent(bound:get_sblock "C", "blockIdx.x") == 10)
 assert(bound:thread_extent(bound:get_sblock "C", "no such axis") == nil)
+do
+  local sch = ms.schedule(ms.from_script [[
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((2, 2, 2, 2, 2, 2, 2, 2, 3), "float32")):
+    for a, b, c, d, e, f, g, h, i in T.grid(2, 2, 2, 2, 2, 2, 2, 2, 3):
+        with T.sblock("A"):
+            va, vb, vc, vd, ve, vf, vg, vh, vi = T.axis.remap("SSSSSSSSS", [a, b, c, d, e, f, g, h, i])
+            A[va, vb, vc, vd, ve, vf, vg, vh, vi] = T.float32(1)
+]])
+  local block, axes = sch:get_sblock "A", {}
+  for axis in ("blockIdx vthread threadIdx"):gmatch "%a+" do
+    for letter in ("xyz"):gmatch "." do axes[#axes + 1] = axis .. "." .. letter end
+  end
+  for n, loop in ipairs {sch:get_loops(block)} do sch:bind(loop, axes[n]) end
+  local around = sch:threads_around(block)
+  for n, axis in ipairs(axes) do assert(around[axis] == (n == 9 and 3 or 2)) end
+end
 
 -- Every argument has a parameter; a nil among loops does not end them unseen.
 local plain = ms.schedule(gemm, {seed = 1})
