@@ -72,7 +72,7 @@ export MSCHED_FLEET_LEASE=0.5
 port=$((20000 + $$ % 20000))
 start() { # until a port is free
   for _ in 1 2 3 4 5; do
-    timeout 280 redis-server --port $port --bind 127.0.0.1 --dir "$work" --save '' --loglevel warning >"$work/server" 2>&1 &
+    timeout 800 redis-server --port $port --bind 127.0.0.1 --dir "$work" --save '' --loglevel warning >"$work/server" 2>&1 &
     server=$!
     for _ in $(seq 100); do
       "$msched" fleet redis://127.0.0.1:$port >/dev/null 2>&1 && kill -0 $server 2>/dev/null && return
