@@ -101,7 +101,7 @@ local function holds(arch, most, a)
   assert(#list == most, string.format("%s: %d schedules", what, #list))
   for i, resources in ipairs(judge(func, list, target, 1)) do
     assert(#resources == 1, what .. ": it is several kernels")
-    if i == 1 and not sources.missing then
+    if resources[1].spill_stores then -- by NVRTC
       compiled = compiled + 1
       assert(resources[1].spill_stores + resources[1].spill_loads == 0, what .. ": it spills")
     end
