@@ -188,9 +188,8 @@ static bool set_x86(struct jit_target *t, const struct request *r, ms_error *err
   snprintf(t->cpu, sizeof t->cpu, "%s", cpu.name);
   x86_write_all(t->x86, t->features, sizeof t->features);
   t->avx512_vnni = x86_has(t->x86, X86_AVX512VNNI);
-  bool tiles = x86_has(t->x86, X86_AVX512F); /* every CPU with AMX has both, and code for tiles is made of both */
-  t->tile_bytes = tiles && x86_has(t->x86, X86_AMX_INT8), t->tile_bfloats = tiles && x86_has(t->x86, X86_AMX_BF16);
-  t->tile_halves = tiles && x86_has(t->x86, X86_AMX_FP16);
+  t->tile_bytes = x86_has(t->x86, X86_AMX_INT8), t->tile_bfloats = x86_has(t->x86, X86_AMX_BF16);
+  t->tile_halves = x86_has(t->x86, X86_AMX_FP16);
   if (has_tiles(t)) t->tile_accumulators = AMX_ACCUMULATORS;
   if (!set_vectors(t, r->bits || !narrow || natural_bits(t->x86) < 512 ? r->bits : 256, err)) return false;
   t->dots = dots_of(t);
