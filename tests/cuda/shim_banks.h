@@ -48,6 +48,7 @@ template <class T> struct shim_counted_element {
 template <class T> struct shim_counted {
   T *first;
   shim_counted(T *first) : first(first) {}
+  operator const void *() const { return first; } /* whose address copies begin at */
   T *operator+(int32_t i) const { return first + i; }
   shim_counted_element<T> operator[](int32_t i) const { return {first + i}; }
 };
