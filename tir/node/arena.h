@@ -28,7 +28,7 @@ static inline void *tir_room(void *on_stack, size_t there, size_t size) {
     return first;                                                                                                      \
   }                                                                                                                    \
   static inline uint32_t tir_append_##name(struct tir *ir, const type *from, uint32_t n) {                             \
-    bool inside = from >= ir->name.at && from < ir->name.at + ir->name.count;                                          \
+    bool inside = from && from >= ir->name.at && from < ir->name.at + ir->name.count;                                  \
     size_t offset = inside ? (size_t)(from - ir->name.at) : 0;                                                         \
     uint32_t first = tir_grow_##name(ir, n);                                                                           \
     if (n) memcpy(ir->name.at + first, inside ? ir->name.at + offset : from, n * sizeof(type));                        \
