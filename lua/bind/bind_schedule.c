@@ -21,8 +21,10 @@ struct bound_schedule {
   struct undone {
     uint32_t left;          /* variables that it left */
     struct vm_trace *trace; /* as it was before; NULL: look-ups were dropped, which no redo brings back */
+    size_t bytes;           /* that the trace takes, as if it had its steps to itself */
   } * undone;               /* what each undo did that was not redone; NULL where the schedule is lent */
   uint32_t undone_capacity;
+  size_t undone_bytes; /* of all of them */
 };
 struct bound_handle {
   const char *type;
@@ -84,7 +86,8 @@ void bind_charge_schedule(lua_State *L, int at) {
   struct bound_schedule *b = lua_touserdata(L, at);
   if (b->borrowed) return;
   const struct vm_trace *trace = &b->schedule->trace;
-  script_charge(L, &b->charged, tir_bytes(b->schedule->ir) + bytes_of(trace->steps) + bytes_of(trace->spare));
+  script_charge(L, &b->charged,
+                tir_bytes(b->schedule->ir) + bytes_of(trace->steps) + bytes_of(trace->spare) + b->undone_bytes);
 }
 
 /* Pushes a schedule without its memory, which fill() gives it: should the state's memory be out, nothing is lost. The
@@ -312,10 +315,23 @@ static int schedule_split_factor(lua_State *L) {
   return 0;
 }
 
+static size_t bytes_with_decisions(const struct vm_trace *trace) {
+  return sizeof *trace + bytes_of(trace->steps) + trace->capacity * (sizeof *trace->decisions + 1);
+}
+
 static void add_undone(struct bound_schedule *b, uint32_t left, struct vm_trace *before) {
   if (b->times == b->undone_capacity)
     b->undone = tir_enlarge(b->undone, &b->undone_capacity, (uint64_t)b->times + 1, sizeof *b->undone);
-  b->undone[b->times++] = (struct undone){left, before};
+  struct undone u = {left, before, sizeof u + (before ? bytes_with_decisions(before) : 0)};
+  b->undone[b->times++] = u;
+  b->undone_bytes += u.bytes;
+}
+
+static void drop_undone(struct bound_schedule *b) {
+  assert(b->times);
+  const struct undone *u = &b->undone[--b->times];
+  b->undone_bytes -= u->bytes;
+  vm_trace_free(u->trace);
 }
 
 /* undo([count]): takes back the last instructions. */
@@ -350,7 +366,7 @@ static int schedule_redo(lua_State *L) {
   bind_note_change(L, 1);
   for (lua_Integer i = 0; i < count; i++) {
     if (!vm_redo(s, b->undone[b->times - 1].trace, &err)) return bind_raise(L, &err);
-    vm_trace_free(b->undone[--b->times].trace);
+    drop_undone(b);
   }
   bind_charge_schedule(L, 1);
   return 0;
@@ -497,7 +513,7 @@ int bind_go_to(lua_State *L) {
   if (undone == b->times) {
     add_undone(b, kept, before);
   } else {
-    while (b->times > undone) vm_trace_free(b->undone[--b->times].trace);
+    while (b->times > undone) drop_undone(b);
     vm_trace_free(before);
   }
   bind_charge_schedule(L, 1);

@@ -52,6 +52,19 @@ grep -q '^of the functions$' err && grep -q '^of the model$' err || fail "nothin
 grep -q '^of the policy	1$' err && grep -qE '^msched: [0-9]+ bytes more that scripts printed are left out' err || fail "the policy: $(tail -c 300 err)"
 [ "$(wc -c <err)" -lt 100000 ] || fail "$(wc -c <err) bytes were printed"
 
+# What undo keeps of a schedule counts as its memory.
+cat >undone.lua <<'E2'
+local ms = require "msched"
+ms.rule {name = "undone", apply = function(sch)
+  local copy = sch:copy()
+  local block, text = copy:get_sblock "C", ("x"):rep(100000)
+  for _ = 1, 4000 do copy:annotate(block, "text", text) copy:undo() end
+  return {sch}
+end}
+E2
+"$msched" space "$gemm" --rules undone.lua -- 32 32 32 >out 2>err && fail "undone traces are no memory"
+grep -q 'rule `undone` .* needs more than 256 MiB of memory' err || fail "undone: $(tail -n 2 err)"
+
 # If, For and Assert with names and functions, as in scripts.
 cat >conditions.lua <<'E2'
 local ms = require "msched"
