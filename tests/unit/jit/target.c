@@ -1,5 +1,6 @@
 /* Targets: a target's text makes it again, whatever it is; what a text may say, and what is refused; code follows
  * it. */
+#include "jit/cuda/cuda.h"
 #include "unit/exported.h"
 #include "unit/script.h"
 
@@ -60,6 +61,16 @@ static void texts_make_their_targets_again(void **state) {
        "-usermsr,+sse4.1,+64bit,+cmov,+avx10.1-256,+evex512,+avx512f,+amx-tile,+amx-int8,-shstk,+fxsr")};
   for (size_t i = 0; i < COUNT(texts); i++) comes_back(texts[i]);
   for (size_t i = 0; i < COUNT(cpus); i++) comes_back(cpus[i]);
+}
+
+/* By what multiprocessors have, whatever of it a text lets a block have. */
+static void multiprocessors_hold_two_blocks(void **state) {
+  (void)state;
+  struct jit_target volta = target_of("cuda -arch=sm_70"), hopper = target_of("cuda -arch=sm_90a"),
+                    less = target_of("cuda -arch=sm_90 -max_shared_memory_per_block=16384");
+  assert_true(cuda_holds_two(&volta, 48 << 10) && !cuda_holds_two(&volta, (48 << 10) + 1));
+  assert_true(cuda_holds_two(&hopper, 113 << 10) && !cuda_holds_two(&hopper, (113 << 10) + 1));
+  assert_true(cuda_holds_two(&less, 16384));
 }
 
 static void random_texts_make_their_targets_again(void **state) {
@@ -285,6 +296,7 @@ int main(void) {
       cmocka_unit_test(a_gpu_has_its_limits_and_source),
       cmocka_unit_test(texts_make_their_targets_again),
       cmocka_unit_test(random_texts_make_their_targets_again),
+      cmocka_unit_test(multiprocessors_hold_two_blocks),
       cmocka_unit_test(texts_are_canonical),
       cmocka_unit_test(wrong_texts_are_refused),
       cmocka_unit_test(a_targets_text_makes_its_code),
