@@ -79,7 +79,8 @@ end
 local function cast(x, type)
   if x.type == type then return x end
   if x.op == "const" and x.type ~= "bool" and type ~= "bool" then
-    return constant(is_float(type) and x.value + 0.0 or x.value, type)
+    local value = is_float(type) and x.value + 0.0 or math.tointeger(x.value)
+    if value then return constant(value, type) end -- 1.5 as an integer is cut where it is computed
   end
   return expr {op = "cast", type = type, x}
 end
@@ -137,11 +138,13 @@ Expr.__lt = function()
         choose by them")
 end
 Expr.__le = Expr.__lt
+Expr.__pow = function() fail("a ^ b is no expression: te.pow(a, b) is a to the power of b") end
 Expr.__index = function(_, key) if key ~= "value" and type(key) == "string" and key ~= "var" then return nil end end
 for _, event in ipairs {"__add", "__sub", "__mul", "__idiv", "__mod", "__div", "__unm"} do
   Axis[event] = function(a, b) return Expr[event](is_expr(a) and a or lift(a), b) end
   Tensor[event] = Expr[event] -- of one without dimensions; another is refused
 end
+for _, event in ipairs {"__lt", "__le", "__pow"} do Axis[event], Tensor[event] = Expr[event], Expr[event] end
 
 -- ---- Functions of expressions ----------------------------------------------------------------------------------
 
@@ -180,7 +183,11 @@ for _, f in ipairs(ms.te_functions) do
   end
 end
 function te.abs(x) x = lift(x) refuse_truths(x, "abs") return call("abs", x.type, x) end
-function te.pow(a, b) local x, y = unify(a, b, "pow") return call("pow", x.type, x, y) end
+function te.pow(a, b)
+  local x, y = unify(a, b, "pow")
+  if not is_float(x.type) then fail("pow is of floats, not %s", x.type) end
+  return call("pow", x.type, x, y)
+end
 function te.maximum(a, b)
   local x, y = unify(a, b, "maximum")
   refuse_truths(x, "maximum")
@@ -215,6 +222,7 @@ function te.call(name, type_, ...)
   check_type(type_, "te.call")
   local arguments = {}
   for i, x in ipairs {...} do arguments[i] = lift(x) end
+  if name == "reinterpret" and #arguments ~= 1 then fail("te.call: reinterpret takes one value, not %d", #arguments) end
   return call(name, type_, table.unpack(arguments))
 end
 
@@ -328,6 +336,10 @@ end
 
 -- A reducer: combine(x, y) and identity(types…) of one value, or of lists of several.
 function te.reducer(combine, identity, name)
+  if name ~= nil then check_name(name) end
+  if type(combine) ~= "function" or type(identity) ~= "function" then
+    fail("te.reducer takes two functions: what combines values, and what a reduction begins with")
+  end
   return function(values, axes)
     local many = is_list(values)
     local list = {}
@@ -389,6 +401,17 @@ local function check_vars(x, known, what)
   for _, y in ipairs(x) do check_vars(y, known, what) end
 end
 
+-- What a function of a reducer gives: an expression for each value that is reduced.
+local function values_of(reduce, what, given)
+  local list = is_list(given) and given or {given}
+  if #list ~= #reduce.values then
+    fail("te.%s: its %s gives %d values for %d", reduce.name, what, #list, #reduce.values)
+  end
+  local values = {}
+  for i, v in ipairs(reduce.values) do values[i] = lift(list[i], v.type) end
+  return values
+end
+
 -- What a reduction over no elements gives is what one begins with.
 local function is_empty(reduce)
   for _, a in ipairs(reduce.axes) do if a.extent == 0 then return true end end
@@ -398,10 +421,9 @@ end
 local function identity_of(reduce)
   local types = {}
   for i, v in ipairs(reduce.values) do types[i] = v.type end
-  local values = reduce.identity(table.unpack(types))
-  if is_expr(values) then values = {values} end
-  local list = {op = "identity"}
-  for i, v in ipairs(values) do list[i] = cast(lift(v, types[i]), types[i]) end
+  local list = values_of(reduce, "identity", reduce.identity(table.unpack(types)))
+  list.op = "identity"
+  for i, v in ipairs(list) do list[i] = cast(v, types[i]) end
   return list
 end
 
@@ -411,17 +433,19 @@ function te.compute(shape, f, name, axes)
   name = check_name(name or fresh "T")
   check_shape(shape, name)
   if type(f) ~= "function" then fail("%s: a function of the indices is expected, not a %s", name, type(f)) end
+  if axes ~= nil and not is_list(axes) then fail("%s: the axes are a list of names, not a %s", name, type(axes)) end
   local op = {name = name, shape = shape, axes = {}, outputs = {}, loads = {}}
   local vars = {}
   for i = 1, #shape do
     local given = axes and axes[i] or debug and debug.getlocal(f, i)
-    op.axes[i] = {name = given and given ~= "_" and given or "i" .. (i - 1), extent = shape[i], low = 0}
+    op.axes[i] = {name = given and given ~= "_" and check_name(given) or "i" .. (i - 1), extent = shape[i], low = 0}
     vars[i] = expr {op = "var", name = "v_" .. op.axes[i].name, type = "int32"}
   end
   local result = f(table.unpack(vars))
   if result == nil then fail("%s: the function gives nothing", name) end
   if getmetatable(result) == nil and type(result) == "table" then
     for i, x in ipairs(result) do op.outputs[i] = lift(x) end
+    if #op.outputs == 0 then fail("%s: the function gives nothing", name) end
   else
     local x = lift(result)
     if x.op == "reduce" and is_empty(x) then x = identity_of(x) end
@@ -534,11 +558,10 @@ local function body_lines(op, put)
   end
   local r, types, old = op.reduce, {}, {}
   for i, x in ipairs(r.values) do types[i], old[i] = x.type, element(op.tensors[i], op) end
-  local identity = r.identity(table.unpack(types))
-  local combined = r.many and r.combine(old, r.values) or {r.combine(old[1], r.values[1])}
-  if is_expr(identity) then identity = {identity} end
+  local combined = r.many and r.combine(old, r.values) or r.combine(old[1], r.values[1])
+  combined = values_of(r, "combine", combined)
   put(3, "with T.init():")
-  for i, x in ipairs(identity) do store(4, op.tensors[i], cast(lift(x, types[i]), types[i])) end
+  for i, x in ipairs(identity_of(r)) do store(4, op.tensors[i], x) end
   if #combined == 1 then return store(3, op.tensors[1], combined[1]) end
   for i, x in ipairs(combined) do
     put(3, "v_%s: T.let[T.%s] = %s", name_of(op.tensors[i]), types[i], text_of(x, op.loads))
@@ -653,7 +676,7 @@ end
 -- func(name, tensors [, {weights = names}]): the function whose parameters are the tensors, in this order; weights:
 -- those that are constant, and may be packed ahead.
 function te.func(name, params, options)
-  check_name(name)
+  if RESERVED[check_name(name)] then fail("`%s` is a word of TVMScript, and no function's name", name) end
   options = ms.options(options, "weights:table") or {}
   if type(params) ~= "table" or #params == 0 then fail("%s: the parameters are a list of tensors", name) end
   for _, t in ipairs(params) do

@@ -10,6 +10,12 @@ local function whole(x, least)
   return math.type(x) == "integer" and x >= least and x or nil
 end
 
+local function count_of(list)
+  local count = 0
+  for _ in pairs(list) do count = count + 1 end
+  return count
+end
+
 -- Integers in a word, apart by `mark`, or in a list. nil: it is no such list.
 local function integers(x, mark, least)
   local list = {}
@@ -24,6 +30,7 @@ local function integers(x, mark, least)
       list[i] = whole(part, least)
       if not list[i] then return nil end
     end
+    if count_of(x) ~= #list then return nil end -- one is missing, or something else is there
   else
     list[1] = whole(x, least)
   end
@@ -142,8 +149,10 @@ function arguments.declare(line, meanings)
 end
 
 local function text_of(x)
-  if type(x) == "table" then return #x > 0 and table.concat(x, "x") or "an empty list" end
-  return tostring(x)
+  if type(x) ~= "table" then return tostring(x) end
+  local parts = {}
+  for i = 1, #x do parts[i] = type(x[i]) == "table" and "a table" or tostring(x[i]) end
+  return #parts > 0 and table.concat(parts, "x") or next(x) == nil and "an empty list" or "no list"
 end
 
 -- An argument that is given: its name, where it has one, and its value; `place`: it is {name =, value =} of a word
@@ -158,7 +167,7 @@ end
 -- The value of each argument of an operator, by its name. place(x), if there is one, is what refusals of an item of
 -- `given` begin with.
 function arguments.read(op, given, place)
-  local values, nth, now = {}, 0, nil
+  local values, nth, listed, now = {}, 0, 0, nil
   local function refuse(format, ...)
     if place and now then error(place(now) .. string.format(format, ...), 0) end
     fail(op, format, ...)
@@ -178,13 +187,16 @@ function arguments.read(op, given, place)
   end
   for _, x in ipairs(given) do
     local name, value = name_and_value(x, place)
-    now, nth = x, name and nth or nth + 1
+    now, nth, listed = x, name and nth or nth + 1, listed + 1
     if nth > #op.arguments then refuse("it takes %d arguments; `%s` is one more", #op.arguments, text_of(value)) end
     set(name and find(name) or op.arguments[nth], value)
   end
   now = nil
   for _, name in ipairs(ms.sorted_keys(given)) do
-    if type(name) == "string" then set(find(name), given[name]) end
+    if type(name) == "string" then set(find(name), given[name])
+    elseif math.type(name) ~= "integer" or name < 1 or name > listed then
+      refuse("`%s` is no argument: number %d of the list is missing", tostring(name), listed + 1)
+    end
   end
   for _, argument in ipairs(op.arguments) do
     if values[argument.name] == nil then values[argument.name] = argument.read(argument.default) end

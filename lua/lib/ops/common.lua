@@ -12,6 +12,15 @@ function common.check_tensor(what, name, x, rank)
   if rank and #x.shape ~= rank then fail(what, "%s has %d dimensions, not %d", name, #x.shape, rank) end
 end
 
+-- Whether it is a list of which nothing is missing: a tensor, which has an element at every index, is none.
+function common.is_list(x)
+  if type(x) ~= "table" or te.is_tensor(x) then return false end
+  local count = 0
+  for _ in pairs(x) do count = count + 1 end
+  for i = 1, count do if x[i] == nil then return false end end
+  return true
+end
+
 -- The extents of `x` are those of a list, in which false stands for any.
 function common.check_shape(what, name, x, shape)
   common.check_tensor(what, name, x, #shape)

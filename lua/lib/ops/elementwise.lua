@@ -77,9 +77,9 @@ binary("power", te.pow)
 
 function ops.broadcast_to(X, shape, name)
   common.check_tensor("broadcast_to", "X", X)
-  local is_tensor = te.is_tensor(shape)
-  if type(shape) ~= "table" or is_tensor then
-    common.fail("broadcast_to", "a list of extents is expected, not a %s", is_tensor and "tensor" or type(shape))
+  if not common.is_list(shape) then
+    local given = te.is_tensor(shape) and "tensor" or type(shape) == "table" and "table that is none" or type(shape)
+    common.fail("broadcast_to", "a list of extents is expected, not a %s", given)
   end
   for d, extent in ipairs(shape) do common.check_integer("broadcast_to", "extent " .. d, extent, 0) end
   local all = broadcast_shape("broadcast_to", X.shape, shape)

@@ -12,7 +12,7 @@ function ops.transpose(X, order, name)
     order = {}
     for d = 1, rank do order[d] = rank + 1 - d end
   end
-  if type(order) ~= "table" or #order ~= rank then
+  if not common.is_list(order) or #order ~= rank then
     common.fail("transpose", "the order is a list of the %d dimensions", rank)
   end
   common.axes("transpose", order, rank) -- each once
@@ -78,7 +78,7 @@ end
 -- The same elements in the same order, in another shape; one extent may be -1, for what is left.
 function ops.reshape(X, shape, name)
   common.check_tensor("reshape", "X", X)
-  if type(shape) ~= "table" or te.is_tensor(shape) then common.fail("reshape", "the shape is a list of extents") end
+  if not common.is_list(shape) then common.fail("reshape", "the shape is a list of extents") end
   shape = whole_shape(X, shape)
   local runs = runs_of(X.shape, shape)
   return te.compute(shape, function(...)
@@ -90,7 +90,7 @@ end
 
 -- One after another along a dimension, the last unless it is given.
 function ops.concat(tensors, axis, name)
-  if type(tensors) ~= "table" or #tensors == 0 then common.fail("concat", "a list of tensors is expected") end
+  if not common.is_list(tensors) or #tensors == 0 then common.fail("concat", "a list of tensors is expected") end
   common.check_tensor("concat", "tensor 1", tensors[1])
   local a, total = common.axis("concat", axis or -1, #tensors[1].shape), 0
   for i, X in ipairs(tensors) do

@@ -132,10 +132,12 @@ end
 -- Those of a suite that words choose: codes (C2D) or names (C2D_1_b16), and batch=1 or batch=16; all without words.
 -- dtype=float16 gives them elements of that type.
 function suites.choose(suite, words)
-  local members, batch, wanted, type = suites.members(suite), nil, {}, nil
+  local members, batch, wanted, element_type = suites.members(suite), nil, {}, nil
+  if type(words) ~= "table" then fail("suite:%s: the words are a list, not a %s", suite, type(words)) end
   for _, word in ipairs(words) do
+    if type(word) ~= "string" then fail("suite:%s: a %s is no word", suite, type(word)) end
     if word:find "^dtype=" then
-      type = word
+      element_type = word
       goto next
     end
     local number = word:match "^batch=(.*)$"
@@ -152,7 +154,7 @@ function suites.choose(suite, words)
   for _, m in ipairs(members) do
     local chosen = #wanted == 0 or wanted[m.code] or wanted[m.name]
     if chosen and (not batch or batch == tostring(m.batch)) then
-      list[#list + 1] = type and with_type(suite, m, type) or m
+      list[#list + 1] = element_type and with_type(suite, m, element_type) or m
     end
   end
   return list

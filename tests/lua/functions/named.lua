@@ -96,6 +96,9 @@ for _, case in ipairs {
   {"reshape: 4x6 has 24 elements, which 5x-1 cannot hold", "reshape", {"4x6", "5x-1"}},
   {"layer_norm: last is 3, but shape has 2 dimensions", "layer_norm", {"4x6", 3}},
   {"matmul: the arguments are a list", "matmul", 3},
+  {"conv2d: `3` is no argument: number 2 of the list is missing", "conv2d", {1, nil, 5}},
+  {"conv2d: kernel is 3xnilx3; expected", "conv2d", {kernel = {3, nil, 3}}},
+  {"conv2d: n is a table; expected: an integer", "conv2d", {{{}}}},
 } do refuses(case[1], func, case[2], case[3]) end
 
 -- ---- Suites ----------------------------------------------------------------------------------------------------
@@ -141,6 +144,8 @@ refuses("there is no suite `all`; there are ops, subgraphs, products, ops_int8, 
         ms.ops.suite, "all")
 refuses("suite:ops: `batch=2` is none of its codes or names", ms.ops.suite, "ops", {"batch=2"})
 refuses("suite:ops: `CBR` is none of its codes or names", ms.ops.suite, "ops", {"CBR"})
+refuses("suite:ops: a table is no word", ms.ops.suite, "ops", {{}})
+refuses("suite:ops: the words are a list, not a string", ms.ops.suite, "ops", "C2D")
 
 -- ---- As words of a command line, with arguments of their own --------------------------------------------------------
 
@@ -249,7 +254,8 @@ do
   local cyclic = {}
   cyclic[1] = cyclic
   local odd = {"float16x4", "", 0 / 0, -1, 0, 1.5, math.maxinteger, math.mininteger, {}, {{}}, {0 / 0}, {"a"}, cyclic,
-               {x = 1}, true, function() end, {shape = {4}, type = "float32"}, F {1}, F {}, F {0, 4},
+               {x = 1}, true, function() end, {shape = {4}, type = "float32"}, F {1}, F {}, F {0, 4}, {nil, 4},
+               {matrix, nil, matrix}, F {1, 0, 8, 4}, function() return {} end,
                te.placeholder({4, 4}, "bool")}
   local refused, taken = 0, 0
   local function call(name, arguments, count)

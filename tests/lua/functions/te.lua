@@ -201,6 +201,29 @@ escapes("tensor A is used without indices", line(), function() return -te.placeh
 escapes("te.sum reduces one value, not a list", line(), function() te.sum({te.const(1.0)}, te.reduce_axis(3)) end)
 escapes("te.call: `float32x4` is no type", line(), function() te.call("fmod", "float32x4", 1.0, 2.0) end)
 escapes("a function of the indices is expected", line(), function() te.compute({3}, 7, "Z") end)
+escapes("the function gives nothing", line(), function() te.compute({3}, function() return {} end, "Z") end)
+escapes("the axes are a list of names, not a number", line(), function() te.compute({3}, function(i) return i end, "Z", 5) end)
+escapes("`a b` is no name", line(), function() te.compute({3}, function(i) return i end, "Z", {"a b"}) end)
+escapes("te.reducer takes two functions", line(), function() te.reducer(5, 6) end)
+escapes("reinterpret takes one value, not 0", line(), function() te.call("reinterpret", "int32") end)
+escapes("pow is of floats, not int32", line(), function() te.pow(2, 3) end)
+escapes("te.pow(a, b) is a to the power of b", line(), function() return te.reduce_axis(3) ^ 2 end)
+escapes("an expression has no value yet", line(), function() return te.placeholder({3}, "float32", "A") < 1 end)
+escapes("`T` is a word of TVMScript", line(), function() te.func("T", {te.placeholder({3}, "float32", "A")}) end)
+for what, gives in pairs {combine = {function() end, function() return 0 end}, identity = {te.maximum, function() end}} do
+  local A, k = te.placeholder({3}, "float32", "A"), te.reduce_axis(3, "k")
+  local Z = te.compute({}, function() return te.reducer(gives[1], gives[2], "odd")(A[{k}], k) end, "Z")
+  escapes("te.odd: its " .. what .. " gives 0 values for 1", line(), function() te.func("f", {A, Z}) end)
+end
+
+-- A constant that is no integer is cut before integers are added to it or multiplied with it.
+do
+  local A = te.placeholder({3}, "int32", "A")
+  local Z = te.compute({3}, function(i) return A[{i}] * te.cast(2.7, "int32") + te.cast(-1.5, "int32") end, "Z")
+  local z = ms.array({3}, "int32")
+  ms.interpret(te.func("cut", {A, Z}), ms.array({3}, "int32", {-5, 0, 5}), z)
+  for i, x in ipairs(z:tolist()) do assert(x == ({-11, -1, 9})[i], x) end
+end
 
 -- Types of elements: arrays have as many bytes, and what one type holds of another comes back from it.
 do
