@@ -1,5 +1,6 @@
 -- Arguments of operators that are named: words of a command line, or values of Lua, in their order or by their names.
 local ms = msched
+local common = ms.load "lua.lib.ops.common"
 local arguments = {}
 
 -- A refusal names the line of the user's script, if there is one, and the operator.
@@ -8,12 +9,6 @@ local function fail(op, format, ...) error(ms.where() .. "ops:" .. op.name .. ":
 local function whole(x, least)
   x = type(x) == "string" and x:find "^-?%d+$" and math.tointeger(x) or x
   return math.type(x) == "integer" and x >= least and x or nil
-end
-
-local function count_of(list)
-  local count = 0
-  for _ in pairs(list) do count = count + 1 end
-  return count
 end
 
 -- Integers in a word, apart by `mark`, or in a list. nil: it is no such list.
@@ -26,11 +21,11 @@ local function integers(x, mark, least)
       list[#list + 1] = value
     end
   elseif type(x) == "table" then
+    if not common.is_list(x) then return nil end
     for i, part in ipairs(x) do
       list[i] = whole(part, least)
       if not list[i] then return nil end
     end
-    if count_of(x) ~= #list then return nil end -- one is missing, or something else is there
   else
     list[1] = whole(x, least)
   end

@@ -133,7 +133,9 @@ function ops.attention(Q, K, V, options)
   local expected = {table.unpack(Q.shape)}
   common.check_tensor(what, "K", K, rank)
   local heads, own = Q.shape[rank - 2], K.shape[rank - 2]
-  if own == 0 or heads % own ~= 0 then common.fail(what, "%d heads of queries do not share %d of keys evenly", heads, own) end
+  if own == 0 or heads % own ~= 0 then
+    common.fail(what, "%d heads of queries do not share %d of keys evenly", heads, own)
+  end
   expected[rank - 1], expected[rank - 2] = false, own
   common.check_shape(what, "K", K, expected)
   expected[rank - 1], expected[rank] = K.shape[rank - 1], false

@@ -202,18 +202,21 @@ escapes("te.sum reduces one value, not a list", line(), function() te.sum({te.co
 escapes("te.call: `float32x4` is no type", line(), function() te.call("fmod", "float32x4", 1.0, 2.0) end)
 escapes("a function of the indices is expected", line(), function() te.compute({3}, 7, "Z") end)
 escapes("the function gives nothing", line(), function() te.compute({3}, function() return {} end, "Z") end)
-escapes("the axes are a list of names, not a number", line(), function() te.compute({3}, function(i) return i end, "Z", 5) end)
-escapes("`a b` is no name", line(), function() te.compute({3}, function(i) return i end, "Z", {"a b"}) end)
+local function same(i) return i end
+escapes("the axes are a list of names, not a number", line(), function() te.compute({3}, same, "Z", 5) end)
+escapes("`a b` is no name", line(), function() te.compute({3}, same, "Z", {"a b"}) end)
 escapes("te.reducer takes two functions", line(), function() te.reducer(5, 6) end)
 escapes("reinterpret takes one value, not 0", line(), function() te.call("reinterpret", "int32") end)
 escapes("pow is of floats, not int32", line(), function() te.pow(2, 3) end)
 escapes("te.pow(a, b) is a to the power of b", line(), function() return te.reduce_axis(3) ^ 2 end)
 escapes("an expression has no value yet", line(), function() return te.placeholder({3}, "float32", "A") < 1 end)
 escapes("`T` is a word of TVMScript", line(), function() te.func("T", {te.placeholder({3}, "float32", "A")}) end)
-for what, gives in pairs {combine = {function() end, function() return 0 end}, identity = {te.maximum, function() end}} do
+local function nothing() end
+local function zero() return 0 end
+for _, case in ipairs {{"combine", nothing, zero}, {"identity", te.maximum, nothing}} do
   local A, k = te.placeholder({3}, "float32", "A"), te.reduce_axis(3, "k")
-  local Z = te.compute({}, function() return te.reducer(gives[1], gives[2], "odd")(A[{k}], k) end, "Z")
-  escapes("te.odd: its " .. what .. " gives 0 values for 1", line(), function() te.func("f", {A, Z}) end)
+  local Z = te.compute({}, function() return te.reducer(case[2], case[3], "odd")(A[{k}], k) end, "Z")
+  escapes("te.odd: its " .. case[1] .. " gives 0 values for 1", line(), function() te.func("f", {A, Z}) end)
 end
 
 -- A constant that is no integer is cut before integers are added to it or multiplied with it.
