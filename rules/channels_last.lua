@@ -20,9 +20,7 @@ end
 -- What copies a block's read so that the dimension comes last, scheduled as a kernel.
 local function copy_with_last(sch, reader, index, dimension, rank, lanes)
   local copy = nest.laid_out(sch, reader, index, rank, function(names) return with_last(names, dimension) end)
-  local loops = {sch:get_loops(copy)}
-  local channels = table.remove(loops, dimension)
-  sch:reorder(table.move({channels}, 1, 1, #loops + 1, {table.unpack(loops)}))
+  local channels, loops = nest.innermost(sch, copy, dimension)
   local pixels = #loops > 1 and sch:fuse(loops) or loops[1]
   local blocks, parts, pixel = sch:split(pixels, {msched.rest, PARTS, PIXELS})
   local count = sch:extent(channels) // lanes
@@ -33,14 +31,9 @@ local function copy_with_last(sch, reader, index, dimension, rank, lanes)
   sch:bind(threads, "threadIdx.x")
   local loaded = sch:cache_read(copy, 0, "local", {copy})
   sch:compute_at(loaded, threads, {preserve_unit_loops = true})
-  local own = {sch:get_loops(loaded)}
-  for i = 3, #own do sch:unroll(own[i]) end
+  nest.unroll_own(sch, loaded)
   sch:vectorize(lane)
-  for _, block in ipairs {loaded, copy} do
-    sch:annotate(block, common.INLINE, "disable")
-    sch:annotate(block, "schedule_rule", "None")
-    sch:annotate(block, common.SPATIAL, 0)
-  end
+  common.keep_kernel(sch, {loaded, copy})
 end
 
 -- The dimension of a read that the block's innermost sum walks over, and that is not its last; nil: there is none, or

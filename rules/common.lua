@@ -22,11 +22,24 @@ local PACKS = "meta_schedule.layout_rewrite_preproc"
 -- Whether a block packs a constant ahead of all runs.
 function common.packs(sch, block) return sch:annotation(block, PACKS) ~= nil end
 
+-- Notes that no other rule schedules a block.
+local function keep(sch, block)
+  sch:annotate(block, common.INLINE, "disable")
+  sch:annotate(block, "schedule_rule", "None")
+end
+
 -- Notes that a block packs a constant: no other rule schedules it.
 function common.pack_ahead(sch, block)
   sch:annotate(block, PACKS, true)
-  sch:annotate(block, common.INLINE, "disable")
-  sch:annotate(block, "schedule_rule", "None")
+  keep(sch, block)
+end
+
+-- Notes that blocks are a kernel that a rule has scheduled: no other does.
+function common.keep_kernel(sch, blocks)
+  for _, block in ipairs(blocks) do
+    keep(sch, block)
+    sch:annotate(block, common.SPATIAL, 0)
+  end
 end
 
 -- The kinds of loops around a block: "spatial", "reduce", "mixed" or "none", outermost first; and the loops.

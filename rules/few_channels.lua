@@ -3,6 +3,7 @@
 -- copies are; as they lie, threads copy pixels element by element, each to a place that they compute. Zeros are
 -- multiplied, too.
 local common, products = msched.load "rules.common", msched.load "rules.products"
+local nest = msched.load "rules.register_loops"
 local few_channels = {}
 
 local CHANNELS = 4 -- that a pixel then has
@@ -14,21 +15,14 @@ local THREADS = 256 -- of a block that copies
 local function schedule_copy(sch, block, number, dimension)
   local copy = products.producer_of(sch, block, number - 1)
   local store = sch:cache_write(copy, 0, "local")
-  local loops = {sch:get_loops(store)}
-  local channels = table.remove(loops, dimension)
-  sch:reorder(table.move({channels}, 1, 1, #loops + 1, {table.unpack(loops)}))
+  local channels, loops = nest.innermost(sch, store, dimension)
   local blocks, threads = sch:split(sch:fuse(loops), {msched.rest, THREADS})
   sch:bind(blocks, "blockIdx.x")
   sch:bind(threads, "threadIdx.x")
   sch:compute_at(copy, threads, {preserve_unit_loops = true})
-  local own = {sch:get_loops(copy)}
-  for i = 3, #own do sch:unroll(own[i]) end
+  nest.unroll_own(sch, copy)
   if dimension == #loops + 1 then sch:vectorize(channels) else sch:unroll(channels) end
-  for _, b in ipairs {copy, store} do
-    sch:annotate(b, common.INLINE, "disable")
-    sch:annotate(b, "schedule_rule", "None")
-    sch:annotate(b, common.SPATIAL, 0)
-  end
+  common.keep_kernel(sch, {copy, store})
 end
 
 -- The dimension of an input along which the iteration goes; nil: it has more.

@@ -144,6 +144,20 @@ function register_loops.others(names, ...)
   return list
 end
 
+-- Moves the loop of a copy's dimension inside its other loops: it, and these.
+function register_loops.innermost(sch, copy, dimension)
+  local loops = {sch:get_loops(copy)}
+  local last = table.remove(loops, dimension)
+  sch:reorder(table.move({last}, 1, 1, #loops + 1, {table.unpack(loops)}))
+  return last, loops
+end
+
+-- Unrolls what a thread has of a copy below the loops of blocks and threads.
+function register_loops.unroll_own(sch, copy)
+  local loops = {sch:get_loops(copy)}
+  for i = 3, #loops do sch:unroll(loops[i]) end
+end
+
 -- Copies an operand so that the dimension of the loop comes last; gives the copy. nil: the dimension is not at hand.
 function register_loops.with_last(sch, block, index, loop)
   local shape = sch:reads(block)[index + 1].shape

@@ -19,7 +19,6 @@ end
 
 -- Asks for what it needs of threads and extents and no more: few answers are new, though both differ from candidate to
 -- candidate.
-
 local share_out = msched.memoized(function(sch, name, warp)
   local block = sch:get_sblock(name)
   local lanes = sch:annotation(block, NOTE)

@@ -40,7 +40,7 @@ void emit_c_pointer(struct emit_c *e, tir_expr pointer) {
   fputc(')', e->out);
 }
 
-enum { MOST_PARTS = 16 }; /* of a sum that are told apart */
+enum { MOST_PARTS = 16 }; /* of a sum that are distinguished */
 
 static uint32_t split_sum(const struct emit_c *e, tir_expr offset, tir_expr parts[MOST_PARTS]) {
   uint32_t count = 1;

@@ -10,7 +10,7 @@ local Coordinator, Worker, status = ms.load "search.fleet.coordinator", ms.load 
   ms.load "search.fleet.status"
 link.FIRST, link.PAUSE = 0.2, 0.001
 
--- Time is counted, not told: it goes on as somebody looks, or sleeps. No lease runs out because the machine is busy.
+-- The clock counts how often somebody looks at it, and what is slept. No lease runs out because the machine is busy.
 local time = 0
 function ms.clock()
   time = time + 2e-5
