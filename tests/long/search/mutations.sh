@@ -17,8 +17,8 @@ for name in "$@"; do
   kind=$(sed -n 's/^return msched\.\([a-z]*\) {.*/\1/p' "$name.lua")
   case $kind in
   rule) nothing='part.apply = function(sch) return {sch} end' tests='parts tile_parts amx_tiles' ;;
-  postproc) nothing='part.apply = function() end' tests='parts' ;;
-  mutator) nothing='part.apply = function() end' tests='parts' ;;
+  postproc) nothing='part.apply = function() end' tests='postproc_parts parts' ;;
+  mutator) nothing='part.apply = function() end' tests='postproc_parts' ;;
   policy) nothing='part.run = function() end' tests='policies tasks' ;;
   *) echo "mutations.sh: $name.lua gives no rule, postprocessor, mutator or policy" >&2; exit 2 ;;
   esac

@@ -32,6 +32,13 @@ end
 
 function support.sketches(func, target, changes) return (space.generate(func, support.parts_of(target, changes))) end
 
+-- f(A, i, j) over A, then a maximum with 0.
+function support.relu_of(f)
+  local A = te.placeholder({16, 32}, "float32", "A")
+  local B = te.compute({16, 32}, function(i, j) return f(A, i, j) end, "B")
+  return te.func("relu", {A, te.compute({16, 32}, function(i, j) return te.maximum(B[{i, j}], 0.0) end, "C")})
+end
+
 function support.has(sch, text) return tostring(sch:func()):find(text, 1, true) ~= nil end
 
 function support.names(sch) return " " .. table.concat(sch:block_names(), " ") .. " " end
