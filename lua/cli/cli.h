@@ -94,7 +94,9 @@ bool cli_parse(const struct cli_command *self, int argc, char **argv, const stru
 int cli_wrong_usage(const struct cli_command *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 void cli_print_usage(FILE *to, const struct cli_command *command);
-/* A line an option, after an empty line; nothing where there is none. */
+/* Words that stand at this column of a line, and that go on there where they fill it; ends the line. */
+void cli_print_text(FILE *to, int indent, const char *text);
+/* The options, one after the other, after an empty line; nothing where there is none. */
 void cli_explain_options(const struct cli_command *command);
 
 /* ---- Files, messages (cli.c) ---- */

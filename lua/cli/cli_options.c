@@ -236,17 +236,35 @@ static int width(const char *text) {
   return columns;
 }
 
+/* A text behind what is on the line, or at `indent` on the next one. */
 static void put_wrapped(FILE *to, int *column, int indent, const char *text) {
-  int wide = width(text);
-  if (*column + 1 + wide > WIDEST) *column = fprintf(to, "\n%*s", indent, "") - 1;
-  *column += 1 + wide;
-  fprintf(to, " %s", text);
+  bool fits = *column + 1 + width(text) <= WIDEST;
+  if (!fits) fprintf(to, "\n%*s", indent, "");
+  fprintf(to, "%s%s", fits ? " " : "", text);
+  *column = (fits ? *column + 1 : indent) + width(text);
+}
+
+void cli_print_text(FILE *to, int indent, const char *text) {
+  assert(to && text && indent >= 0);
+  char word[128];
+  int column = indent;
+  for (const char *next = text; *next; next += strspn(next, " ")) {
+    size_t length = strcspn(next, " ");
+    assert(length < sizeof word);
+    snprintf(word, sizeof word, "%.*s", (int)length, next);
+    if (next == text)
+      fputs(word, to), column += width(word);
+    else
+      put_wrapped(to, &column, indent, word);
+    next += length;
+  }
+  fputc('\n', to);
 }
 
 /* One form of the command: its words, then what it takes. */
 static void print_form(FILE *to, const struct cli_command *c, const char *words, int length) {
   char text[128];
-  int column = fprintf(to, "msched %s", c->name) + (int)strlen("usage: "), indent = column;
+  int column = fprintf(to, "msched %s", c->name) + (int)strlen("usage: "), indent = column + 1;
   snprintf(text, sizeof text, "%.*s", length, words);
   if (length) put_wrapped(to, &column, indent, text);
   for (int i = 0; i < OPTIONS; i++) {
@@ -278,10 +296,12 @@ void cli_explain_options(const struct cli_command *c) {
     const char *space = strchr(o->name, ' ');
     snprintf(text, sizeof text, "%.*s%s%s %s", space ? (int)(space - o->name) : (int)strlen(o->name), o->name,
              space ? ", " : "", space ? space + 1 : "", o->value);
-    bool wide = width(text) > FIRST;
-    bool says = !*o->standard;
-    printf("%s  %s%s%*s %s%s%s%s\n", shown++ ? "" : "\n", text, wide ? "\n  " : "", wide ? FIRST : FIRST - width(text),
-           "", o->doc, says ? "" : " (", o->standard, says ? "" : ")");
+    bool wide = width(text) > FIRST, says = !*o->standard;
+    printf("%s  %s%s%*s ", shown++ ? "" : "\n", text, wide ? "\n  " : "", wide ? FIRST : FIRST - width(text), "");
+    char *doc;
+    if (asprintf(&doc, "%s%s%s%s", o->doc, says ? "" : " (", o->standard, says ? "" : ")") < 0) abort();
+    cli_print_text(stdout, FIRST + 3, doc);
+    free(doc);
   }
 }
 

@@ -9,7 +9,10 @@ static int width_of(const char *words) { return (int)strcspn(words, " "); }
 static void list_commands(void) {
   printf("usage: msched COMMAND [ARGUMENT…]\n       msched FILE.lua [ARGUMENT…]   runs a script\n       msched         "
          "               reads a session's lines\n\ncommands:\n");
-  for (const struct cli_command *c = cli_commands; c->name; c++) printf("  %-8s %s\n", c->name, c->doc);
+  for (const struct cli_command *c = cli_commands; c->name; c++) {
+    printf("  %-8s ", c->name);
+    cli_print_text(stdout, 11, c->doc);
+  }
   printf("\noptions:\n  --help     this text\n  --version  the version\n\n"
          "`msched help NAME` explains a command, an instruction or a query; `msched help instructions` and\n"
          "`msched help queries` list them; `msched help targets` says what --target takes; `msched help terms`\n"
@@ -39,7 +42,9 @@ static void explain_param(const struct vm_param *p, const char *what) {
 static void explain_instruction(enum vm_kind kind) {
   const struct vm_kind_info *info = vm_kind_info(kind);
   const struct vm_signature *sig = vm_signature_of(kind);
-  printf("%s\n  %s\n\n  sch:%.*s(", info->name, info->doc, sig->method_length, info->method);
+  printf("%s\n  ", info->name);
+  cli_print_text(stdout, 2, info->doc);
+  printf("\n  sch:%.*s(", sig->method_length, info->method);
   for (unsigned i = 0; i < (unsigned)sig->inputs + sig->attrs; i++) {
     const struct vm_param *p = &sig->at[sig->order[i]];
     printf("%s%s%.*s%s", i ? ", " : "", p->repeat ? "{" : "", p->name_length, p->name, p->repeat ? "…}" : "");
@@ -64,15 +69,19 @@ static void list_queries(void) {
 
 static void explain_query(enum vm_query query) {
   const struct vm_query_info *info = vm_query_info(query);
-  printf("%s\n  %s\n\n  asked of    %s\n  answers     %s\n  A query: it is not recorded.\n", info->name, info->doc,
-         *info->args ? info->args : "the schedule", info->answer);
+  printf("%s\n  ", info->name);
+  cli_print_text(stdout, 2, info->doc);
+  printf("\n  asked of    %s\n  answers     ", *info->args ? info->args : "the schedule");
+  cli_print_text(stdout, 14, info->answer);
+  printf("  A query: it is not recorded.\n");
 }
 
 static bool explain_command(const char *name) {
   for (const struct cli_command *c = cli_commands; c->name; c++)
     if (!strcmp(c->name, name)) {
       cli_print_usage(stdout, c);
-      printf("\n%s\n", c->doc);
+      printf("\n");
+      cli_print_text(stdout, 0, c->doc);
       cli_explain_options(c);
       return true;
     }
