@@ -255,6 +255,7 @@ struct db_import {
   bool (*name_target)(const char *text, char *out, size_t size);
   /* Filled: */
   uint64_t added, refused;
+  uint64_t lines; /* that are not blank */
   char *refusals; /* "file:line: why", a newline after each; the caller's to free(). NULL: none */
 };
 /* Takes lines of db_export_json and of TVM's tuning records. Those are replayed on their workloads, with the decisions

@@ -281,6 +281,7 @@ static bool import_line(struct importing *m, const struct db_line *line) {
   size_t space = strspn(line->text, " \t\r\n");
   m->why = (ms_error){.instruction = -1};
   if (space == line->length) return true;
+  m->out->lines++;
   if (strlen(line->text) != line->length) return bad(m, "a byte of the line is zero");
   if (line->text[space] != '[') return import_object(m, line);
   if (!db_group_put(m->group, &m->why)) return stop(m);
@@ -315,7 +316,7 @@ bool db_import_json(struct db *db, FILE *in, const char *file, struct db_import 
   assert(in && import);
   enum { MOST_REFUSALS = 20 }; /* that are shown */
   struct importing m = {.db = db, .out = import, .group = db_group_new(db), .file = file};
-  import->added = import->refused = 0;
+  import->added = import->refused = import->lines = 0;
   import->refusals = NULL;
   if (!db_begin_batch(db, err)) {
     db_group_free(m.group);
@@ -330,7 +331,8 @@ bool db_import_json(struct db *db, FILE *in, const char *file, struct db_import 
     else
       import->refused++;
   }
-  assert(import->added + import->refused <= m.line); /* a line is taken, refused, or says nothing that is new */
+  assert(import->lines <= m.line);
+  assert(import->added + import->refused <= import->lines); /* a line is taken, refused, or says nothing that is new */
   db_lines_free(lines);
   bool kept = end_batch(&m);
   db_group_free(m.group);

@@ -188,7 +188,8 @@ static void take_workloads(lua_State *L, struct db_import *import) {
 }
 
 /* store:import(path [, {workloads = {function…}, target = text}]): how many records were added, how many lines refused,
- * and why, a line each. workloads: what TVM's tuning records number; target: of those that name none */
+ * and why, a line each, and how many lines there were. workloads: what TVM's tuning records number; target: of those
+ * that name none */
 static int store_import(lua_State *L) {
   struct db *db = bind_open_store(L);
   const char *path = bind_check_text(L, 2);
@@ -211,7 +212,8 @@ static int store_import(lua_State *L) {
   lua_pushinteger(L, (lua_Integer)import->added);
   lua_pushinteger(L, (lua_Integer)import->refused);
   lua_pushstring(L, import->refusals ? import->refusals : "");
-  return 3;
+  lua_pushinteger(L, (lua_Integer)import->lines);
+  return 4;
 }
 
 static int free_merge(lua_State *L) {

@@ -100,7 +100,7 @@ end
 
 -- The lines of the file; the first of those refused are shown.
 function exchange.import_records(store, path, options)
-  local added, refused, why = store:import(path, options)
+  local added, refused, why, lines = store:import(path, options)
   local shown = 0
   for line in why:gmatch "[^\n]+" do
     local first = line:sub(1, #path + 1) == path .. ":"
@@ -108,20 +108,20 @@ function exchange.import_records(store, path, options)
     if first then warn("%s", line) else cli.warn(line) end
   end
   if shown < refused then warn("%s more refused", cli.count_text(refused - shown, "line")) end
-  return added, refused
+  return added, refused, lines
 end
 
 -- The first page of an LMDB file says what it is behind its own header.
 local function is_store(path) return path ~= "-" and (start_of(path, 20) or ""):sub(17) == "\xde\xc0\xef\xbe" end
 
+local LINES = "records come as lines of JSON, which `msched db export` and TVM write"
 local START = 4096 -- bytes of a file by which its format is known
 
 -- Of a file of another format the whole is refused, and not each of its lines; a damaged line among others is refused
 -- alone.
 local function expect_lines(path)
   local start = path ~= "-" and start_of(path, START) or ""
-  local message = not start:find "^%s*[%[{]"
-    and ms.not_text(path, start, "records come as lines of JSON, which `msched db export` and TVM write")
+  local message = not start:find "^%s*[%[{]" and ms.not_text(path, start, LINES)
   if message then refuse("%s", message) end
 end
 
@@ -135,7 +135,7 @@ function exchange.import(options, path)
   local workloads, refused = read_workloads(options, folder)
   local target = ms.target(options.target or "native").text
   local store = cli.open_store(options.db)
-  local kept, added, others = 0, 0, 0
+  local kept, added, others, lines = 0, 0, 0, 0
   for _, f in ipairs(folder and workloads or {}) do
     if type(f) ~= "string" then
       store:put_workload(f)
@@ -144,13 +144,15 @@ function exchange.import(options, path)
   end
   if folder then path = folder .. "/" .. RECORDS end
   if not folder or exists(path) then
-    added, others = exchange.import_records(store, path, {workloads = workloads, target = target})
+    added, others, lines = exchange.import_records(store, path, {workloads = workloads, target = target})
+    if not folder and lines == 0 then refuse("%s: the file is empty; %s", path, LINES) end
   end
   refused = refused + others
   if options.json then cli.put_json {added = added, functions = kept, refused = refused}
   else
     print(cli.count_text(added, "record") .. " added" .. (folder and " of " .. cli.count_text(kept, "function") or "")
-          .. (refused > 0 and ", " .. cli.count_text(refused, "line") .. " refused" or ""))
+          .. (refused > 0 and ", " .. cli.count_text(refused, "line") .. " refused" or "")
+          .. (added + refused == 0 and not folder and ": no line has a record that is new" or ""))
   end
   return refused > 0 and cli.FAILED or cli.DONE
 end

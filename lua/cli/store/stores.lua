@@ -572,7 +572,8 @@ function actions.merge(options, paths)
   else
     print(count_text(added, "record") .. " added"
           .. (known > 0 and string.format(", %d in several stores: the later one is kept", known) or "")
-          .. (refused > 0 and ", " .. count_text(refused, "record") .. " refused" or ""))
+          .. (refused > 0 and ", " .. count_text(refused, "record") .. " refused" or "")
+          .. (added + known + refused == 0 and ": " .. table.concat(paths, ", ") .. " has none" or ""))
   end
   return refused > 0 and FAILED or DONE
 end

@@ -309,6 +309,13 @@ echo '{' >"$work/import" && refused 1 "import:1:" "$msched" db import "$work/imp
 sed 's/sch:/sch:un/' "$work/before" >"$work/import" && refused 1 "import:2:" "$msched" db import "$work/import" --db "$work/import.db"
 "$msched" db check --db "$work/import.db" | grep -qx clean || fail "check after imports"
 
+# A file without lines is none of records; one whose records are all known is said to be so.
+printf '\n \n' >"$work/blank" && : >"$work/void"
+for file in "$work/blank" "$work/void" /dev/null -; do refused 1 "$file: the file is empty" "$msched" db import "$file" --db "$work/void.db"; done
+head -n 1 "$work/before" >"$work/import"
+"$msched" db import "$work/import" --db "$work/void.db" | grep -qx "0 records added: no line has a record that is new" || fail "a workload alone"
+"$msched" db merge "$work/void.db" --db "$work/import.db" | grep -qx "0 records added: $work/void.db has none" || fail "no records merged"
+
 "$msched" db check --db "$db" | grep -qx clean || fail "db check"
 "$msched" db export "$work/after" --db "$db"
 cmp "$work/before" "$work/after" || fail "the store changed"
