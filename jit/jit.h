@@ -186,7 +186,7 @@ void jit_code_free(struct jit_code *code);
 const void *jit_code_object(const struct jit_code *code, size_t *bytes);
 size_t jit_code_workspace(const struct jit_code *code);
 /* What each pass took that made the code, those of the lowering, then LLVM's, in order: seconds of the processor. */
-enum { JIT_MOST_PASSES = 48 };
+enum { JIT_MOST_LLVM_PASSES = 8, JIT_MOST_PASSES = TIR_MOST_PASSES + JIT_MOST_LLVM_PASSES };
 struct jit_pass {
   const char *name;
   double seconds;

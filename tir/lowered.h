@@ -115,7 +115,8 @@ struct tir_lower_options {
 };
 /* Brings a scheduled function, in place, to loops and accesses of one dimension: what code is generated from. */
 bool tir_lower(struct tir *ir, tir_func f, const struct tir_lower_options *options, ms_error *err);
-/* The passes of a device in order; NULL past the last. */
+enum { TIR_MOST_PASSES = 96 };
+/* The passes of a device in order, at most so many; NULL past the last. */
 const char *tir_lower_pass(enum tir_device device, uint32_t i, const char **what);
 
 /* ---- Kernels ----------------------------------------------------------------------------------------------------- */

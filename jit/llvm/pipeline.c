@@ -41,6 +41,9 @@ static const struct {
     {"repeat", "function(loop-unroll<O2>)", "loop-mssa(licm)", true},
 };
 
+/* With what llvm_compile counts beside them: emit, verify, generate. */
+static_assert(sizeof stages / sizeof *stages + 3 <= JIT_MOST_LLVM_PASSES, "a clock has room for all passes");
+
 static bool run_passes(LLVMModuleRef module, LLVMTargetMachineRef machine, const char *passes, ms_error *err) {
   LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
   LLVMErrorRef error = LLVMRunPasses(module, passes, machine, options);

@@ -88,6 +88,7 @@ static const struct {
      lower_outline},
 };
 enum { PASS_COUNT = sizeof passes / sizeof *passes };
+static_assert((int)PASS_COUNT <= (int)TIR_MOST_PASSES, "who counts passes has room for all of them: TIR_MOST_PASSES");
 
 const char *tir_lower_pass(enum tir_device device, uint32_t i, const char **what) {
   for (uint32_t p = 0; p < PASS_COUNT; p++) {
