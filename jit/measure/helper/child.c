@@ -190,6 +190,21 @@ static void last_line(int log, char *out, size_t size) {
   snprintf(out, size, "%.290s", line ? line + 1 : text);
 }
 
+/* What such a signal says of what the child did, where it left no words of its own; "": nothing. */
+static const char *explain_signal(int number, uint32_t stage) {
+  bool built = stage == STAGE_BUILDING, ran = stage > STAGE_BUILDING;
+  switch (number) {
+  case SIGSEGV:
+  case SIGBUS: return built ? "the compiler fell over" : ran ? "the kernel touched memory that is not its own" : "";
+  case SIGILL:
+    return built ? "the compiler fell over" : ran ? "the kernel has an instruction that this machine lacks" : "";
+  case SIGFPE: return ran ? "the kernel divided by zero" : "";
+  case SIGXFSZ: return "a file reached the limit of its size";
+  case SIGKILL: return "another process ended it, as the system does where memory is short";
+  default: return "";
+  }
+}
+
 static void say_how(const struct child *c, int status, char *out, size_t size) {
   char line[301];
   last_line(c->log, line, sizeof line);
@@ -199,6 +214,7 @@ static void say_how(const struct child *c, int status, char *out, size_t size) {
   else
     n = (size_t)snprintf(out, size, "exit with status %d", WEXITSTATUS(status));
   const char *more = *c->note->said ? c->note->said : line;
+  if (!*more && WIFSIGNALED(status)) more = explain_signal(WTERMSIG(status), c->note->stage);
   if (*more && n < size) snprintf(out + n, size - n, ": %s", more);
 }
 
