@@ -33,21 +33,40 @@ static bool read_note(struct lowering *low, tir_block block, bool *stays) {
   return false;
 }
 
+/* The buffers that blocks match stand for their sources, which are known first: blocks come before those in them. */
+static void note_sources(const struct tir *ir, tir_block block, tir_buffer *sources) {
+  struct tir_span matches = tir_block_at(ir, block)->matches;
+  for (uint32_t i = matches.first; i < matches.first + matches.count; i++) {
+    tir_buffer source = ir->matches.at[i].source.buffer;
+    sources[ir->matches.at[i].buffer] = sources[source] ? sources[source] : source;
+  }
+}
+
+static void keep_written(struct tir *ir, tir_block block, const tir_buffer *sources) {
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
+    tir_buffer buffer = ir->regions.at[i].buffer;
+    tir_stmt where = tir_buffer_at(ir, sources[buffer] ? sources[buffer] : buffer)->where;
+    if (where && tir_is(ir, where, TIR_ALLOC))
+      tir_annotate_span(ir, &tir_stmt_at(ir, where)->annotations, tir_symbol_of(ir, TIR_WIDEN),
+                        tir_int(ir, TIR_T_I32, 0));
+  }
+}
+
 bool lower_note_copies(struct lowering *low) {
   struct tir *ir = low->ir;
-  for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
-    bool stays = false;
-    if (tir_is(ir, s, TIR_BLOCK) && !read_note(low, s, &stays)) return false;
-    if (!stays) continue;
-    struct tir_span writes = tir_block_at(ir, s)->writes;
-    for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
-      tir_stmt where = tir_buffer_at(ir, ir->regions.at[i].buffer)->where;
-      if (where && tir_is(ir, where, TIR_ALLOC))
-        tir_annotate_span(ir, &tir_stmt_at(ir, where)->annotations, tir_symbol_of(ir, TIR_WIDEN),
-                          tir_int(ir, TIR_T_I32, 0));
-    }
+  tir_buffer *sources = calloc(ir->buffers.count, sizeof *sources);
+  if (!sources) abort();
+  bool ok = true;
+  for (tir_stmt s = low->body; s && ok; s = tir_next(ir, s, low->body)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    bool stays;
+    note_sources(ir, s, sources);
+    ok = read_note(low, s, &stays);
+    if (ok && stays) keep_written(ir, s, sources);
   }
-  return true;
+  free(sources);
+  return ok;
 }
 
 /* ---- What is widened ---- */
