@@ -79,15 +79,20 @@ struct vm_schedule *bind_check_schedule(lua_State *L, int at) {
 static size_t bytes_of(const struct vm_steps *steps) {
   if (!steps) return 0;
   return steps->instruction_capacity * sizeof *steps->instructions + steps->value_capacity * sizeof *steps->values +
-         steps->text_capacity;
+         steps->variable_capacity * sizeof *steps->types + steps->text_capacity;
+}
+
+static size_t bytes_with_decisions(const struct vm_trace *trace) {
+  return sizeof *trace + bytes_of(trace->steps) + trace->capacity * (sizeof *trace->decisions + sizeof *trace->decided);
 }
 
 void bind_charge_schedule(lua_State *L, int at) {
   struct bound_schedule *b = lua_touserdata(L, at);
   if (b->borrowed) return;
-  const struct vm_trace *trace = &b->schedule->trace;
+  const struct vm_schedule *s = b->schedule;
   script_charge(L, &b->charged,
-                tir_bytes(b->schedule->ir) + bytes_of(trace->steps) + bytes_of(trace->spare) + b->undone_bytes);
+                tir_bytes(s->ir) + bytes_with_decisions(&s->trace) + bytes_of(s->trace.spare) +
+                    s->slot_capacity * sizeof *s->slots + s->end_capacity * sizeof *s->ends + b->undone_bytes);
 }
 
 /* Pushes a schedule without its memory, which fill() gives it: should the state's memory be out, nothing is lost. The
@@ -313,10 +318,6 @@ static int schedule_split_factor(lua_State *L) {
     }
   }
   return 0;
-}
-
-static size_t bytes_with_decisions(const struct vm_trace *trace) {
-  return sizeof *trace + bytes_of(trace->steps) + trace->capacity * (sizeof *trace->decisions + 1);
 }
 
 static void add_undone(struct bound_schedule *b, uint32_t left, struct vm_trace *before) {

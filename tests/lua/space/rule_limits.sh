@@ -65,6 +65,20 @@ E2
 "$msched" space "$gemm" --rules undone.lua -- 32 32 32 >out 2>err && fail "undone traces are no memory"
 grep -q 'rule `undone` .* needs more than 256 MiB of memory' err || fail "undone: $(tail -n 2 err)"
 
+# So do the values of its handles, which each copy has for itself.
+cat >copied.lua <<'E2'
+local ms = require "msched"
+ms.rule {name = "copied", apply = function(sch)
+  local copies = {sch:copy()}
+  local block = copies[1]:get_sblock "C"
+  for _ = 1, 4000 do copies[1]:get_loops(block) end
+  for i = 2, 500 do copies[i] = copies[1]:copy() end
+  return {sch}
+end}
+E2
+"$msched" space "$gemm" --rules copied.lua -- 32 32 32 >out 2>err && fail "the values of handles are no memory"
+grep -q 'rule `copied` .* needs more than 256 MiB of memory' err || fail "copied: $(tail -n 2 err)"
+
 # If, For and Assert with names and functions, as in scripts.
 cat >conditions.lua <<'E2'
 local ms = require "msched"
