@@ -244,7 +244,7 @@ bool vm_undo(struct vm_schedule *sch, uint32_t count, ms_error *err) {
   if (sch->branches || !sch->workload)
     return ms_fail(err, MS_CANNOT_UNDO, "%s", sch->branches ? "an If or For is open" : "the workload is not known");
   for (uint32_t i = 0; i < count; i++) {
-    if (!n) return ms_fail(err, MS_CANNOT_UNDO, "there are %u", i);
+    if (!n) return ms_fail(err, MS_CANNOT_UNDO, "undo of %u instructions: there are %u", count, i);
     uint32_t depth = 0;
     do {
       enum vm_kind kind = s->instructions[--n].kind;

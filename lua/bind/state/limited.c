@@ -7,10 +7,12 @@
 #include <string.h>
 #include <time.h>
 
-/* The line of the innermost frame in the file of the part, or 0. */
+/* The line of the innermost frame in the file of the part, or 0. Lua counts the levels to each frame: of hundreds of
+ * thousands, as where the stack overflows, that would take seconds. */
 static int line_in(lua_State *L, const char *source) {
+  enum { MOST_LEVELS = 1000 };
   lua_Debug at;
-  for (int level = 0; lua_getstack(L, level, &at); level++)
+  for (int level = 0; level < MOST_LEVELS && lua_getstack(L, level, &at); level++)
     if (lua_getinfo(L, "Sl", &at) && !strcmp(at.source, source)) return at.currentline;
   return 0;
 }
@@ -49,6 +51,21 @@ static void name_part(const struct part *p, char *out, size_t size) {
     snprintf(out, size, "%s `%s`", p->kind, p->name);
 }
 
+/* The text of the error at index 1, on the stack; of one that has none, as a table that a script raises, what it is:
+ * the address of a table would be another each time. */
+static const char *text_of_error(lua_State *L) {
+  if (lua_isstring(L, 1) || luaL_getmetafield(L, 1, "__tostring") != LUA_TNIL) return luaL_tolstring(L, 1, NULL);
+  if (lua_isnil(L, 1)) return lua_pushliteral(L, "an error without a message");
+  return lua_pushfstring(L, "an error that is a %s, without a message", luaL_typename(L, 1));
+}
+
+/* Behind the place in one of our own files that a message begins with: users see theirs. */
+static const char *without_own_place(const char *message) {
+  int length = 0;
+  if (sscanf(message, "msched/%*[a-z_A-Z0-9.]:%*d: %n", &length) < 0 || !length) return message;
+  return message + length;
+}
+
 /* Where the error is raised, the stack still has the line. Upvalues: kind, part. */
 static int explain(lua_State *L) {
   struct script *s = script_of(L);
@@ -75,8 +92,9 @@ static int explain(lua_State *L) {
   }
   if (bind_refused_code(L, 1)) return lua_settop(L, 1), 1; /* known by its text */
   enum { MOST_SHOWN = 1000 };
-  const char *message = luaL_tolstring(L, 1, NULL);
+  const char *message = text_of_error(L);
   if (!strcmp(message, script_no_memory)) return 1;
+  if (!script_is_own(&p.at)) message = without_own_place(message);
   char place[300];
   int length = snprintf(place, sizeof place, "%s:%d: ", p.at.short_src, line);
   while (!strncmp(message, place, (size_t)length) && !strncmp(message + length, place, (size_t)length))
@@ -87,7 +105,7 @@ static int explain(lua_State *L) {
     message = lua_pushfstring(L, "%s… (%I bytes more)", lua_tostring(L, -1), (LUAI_UACINT)(bytes - MOST_SHOWN));
   }
   if (line && !strstr(message, place))
-    lua_pushfstring(L, "%s: %s %s; %s", head, place, message, advice(&p));
+    lua_pushfstring(L, "%s: %s%s; %s", head, place, message, advice(&p));
   else
     lua_pushfstring(L, "%s: %s; %s", head, message, advice(&p));
   return 1;

@@ -88,7 +88,7 @@ assert(fresh:hash() == start and fresh:extent(x) == 64)
 fails("was undone", function() fresh:unroll(x1) end)
 fresh:split(x, {ms.rest, 8})
 fails("was undone", function() fresh:unroll(x1) end)
-fails("there are 3", function() fresh:undo(4) end)
+fails("undo of 4 instructions: there are 3", function() fresh:undo(4) end)
 assert(fresh:extent(y) == 48)
 
 -- A point's trace is what it was there, whatever is recorded, drawn again or undone afterwards.

@@ -54,7 +54,7 @@ host intrinsic intrinsics_text join_traces limited load memoized model mutator o
 rate_text read_trace rule run_options schedule skips_failing sorted_keys space specialize stream target time_text type \
 unit_is_used unit_rate units visible where with_weights without without_empty; mend it"
 rule raises 'local x = nil + 1' | refused raises 'rule `raises`' 'raises.lua:2' 'raises.lua:3: attempt' 'leave it out'
-rule table 'error {1}' | refused table 'rule `table`'
+rule table 'error {1}' | refused table 'rule `table`' 'table.lua:3: an error that is a table, without a message; mend it'
 rule below 'sch:split(block, {2, 2})' | refused below 'rule `below`' 'below.lua:3:'
 rule loops 'while true do end' | endless refused loops 'rule `loops`' 'loops.lua:2' 'at line 3' '0.2 seconds' '--rule-timeout'
 rule swallows 'while true do pcall(function() while true do end end) end' | endless refused swallows 'rule `swallows`' '--rule-timeout'
@@ -72,7 +72,7 @@ rule clock 'os.time()' | refused clock "'os'" 'clock.lua:3:'
 rule files 'io.open "/etc/passwd"' | refused files "'io'"
 rule random 'math.random()' | refused random "'random'"
 rule bytes 'load "x"' | refused bytes "'load'"
-rule loader 'require "os"' | refused loader 'may require "msched" only'
+rule loader 'require "os"' | refused loader 'loader.lua:3: require "os": a rule may require "msched" only'
 rule final 'setmetatable({}, {__gc = print})' | refused final '__gc'
 rule code 'require "msched".build(sch:func())' | refused code "'build'"
 rule nothing 'do return end' | refused nothing 'rule `nothing` returned nothing'
