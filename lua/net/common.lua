@@ -293,7 +293,8 @@ end
 
 -- An axis from 1, of what ONNX counts from 0, or from the end below 0.
 function Node:axis(axis, rank)
-  if not math.tointeger(axis) or axis < -rank or axis >= math.max(rank, 1) then
+  if rank == 0 then self:fail "its input is a scalar, which has no axis" end
+  if not math.tointeger(axis) or axis < -rank or axis >= rank then
     self:fail("axis %d is not one of %d", axis, rank)
   end
   return (axis < 0 and axis + rank or axis) + 1
@@ -301,7 +302,7 @@ end
 function Node:axes(list, rank)
   local set = {}
   for _, axis in ipairs(list) do
-    local a = self:axis(axis, rank)
+    local a = self:axis(axis, math.max(rank, 1)) -- of a scalar, which is reduced to itself, the only one
     if set[a] then self:fail("axis %d is named twice", axis) end
     set[a] = true
   end

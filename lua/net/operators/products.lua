@@ -343,6 +343,7 @@ end
 -- names.always, there are no zero points.
 function common.sums_of_bytes(n, op, names, attributes)
   local x, w = n.values[names.x], n.values[names.weights]
+  if not x or not w then return nil end
   local rank, is_product = #w.shape, op == "MatMulInteger"
   local axis, floats = is_product and rank or 1, names.scale
   if not w.constant or not BYTES[w.type] or not BYTES[x.type] or #x.shape < 2 or is_product and rank ~= 2

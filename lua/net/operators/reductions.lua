@@ -251,8 +251,12 @@ operators.BatchNormalization = function(n)
     return (wide(X[i]) - channel(mean, i)) / te.sqrt(channel(var, i) + epsilon) * channel(scale, i) + channel(bias, i)
   end)
 end
+local function expect_channels(n, X)
+  if #X.shape < 2 then n:fail("its input has %d dimensions: images and channels come first", #X.shape) end
+end
 operators.InstanceNormalization = function(n)
   local X, scale, bias, epsilon, set = n:x(1), n:x(2), n:x(3), n:float("epsilon", 1e-5), {}
+  expect_channels(n, X)
   for d = 3, #X.shape do set[d] = true end
   local mean, variance = moments(X, set)
   return compute(X.shape, X.type, function(i)
@@ -262,6 +266,7 @@ end
 operators.GroupNormalization = function(n)
   local X, scale, bias, epsilon, groups = n:x(1), n:x(2), n:x(3), n:float("epsilon", 1e-5), n:int "num_groups"
   local s = X.shape
+  expect_channels(n, X)
   if groups < 1 or s[2] % groups ~= 0 then n:fail("%d channels have no %d groups", s[2], groups) end
   local each, folded = s[2] // groups, {s[1], groups, s[2] // groups, table.unpack(s, 3)}
   local G, set = common.reshaped(X, folded), {}

@@ -568,6 +568,12 @@ end
 refuses("shapes [2] and [3] do not broadcast", "Add", {f32({2}, {1, 2}), f32({3}, {1, 2, 3})})
 refuses("its inputs are of float32 and int64", "Add", {f32({1}, {1}), i64({1}, {1})})
 refuses("[2] does not fit [3]", "Reshape", {f32({2}, {1, 2}), known(i64({1}, {3}))})
+for _, op in ipairs {"Split", "ArgMax", "Softmax", "GatherElements", "Gather"} do
+  refuses("its input is a scalar", op, {f32({}, {1}), op:find "Gather" and i64({}, {0}) or nil}, {axis = 0})
+end
+refuses("its input has 1 dimensions: images and channels", "InstanceNormalization",
+        {f32({1}, {1}), f32({1}, {1}), f32({1}, {1})})
+refuses("MatMulInteger that gives y1: input 2 is missing", "MatMulInteger", {{"uint8", {1, 2}, {1, 2}}})
 refuses("axis 2 is not one of 1", "Softmax", {f32({2}, {1, 2})}, {axis = 2})
 refuses("axis -inf is not one of 1", "ReduceSum", {f32({2}, {1, 2}), known(f32({1}, {-1 / 0}))}, nil, 13)
 refuses("axis 0.5 is not one of 1", "ReduceSum", {f32({2}, {1, 2}), known(f32({1}, {0.5}))}, nil, 13)
