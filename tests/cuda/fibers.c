@@ -3,6 +3,7 @@
 
 #include "banks.h"
 #include "context.h"
+#include "products.h"
 
 #include <assert.h>
 #include <link.h>
@@ -879,6 +880,7 @@ int fibers_launch(const struct fibers_launch *launch) {
   if (!block_count || grid->x % block_count || block_count > TIR_CLUSTER_MOST) return INVALID_CLUSTER_SIZE;
   if (block_count * thread_count > MOST_THREADS) fibers_fail("a cluster of %u blocks", block_count);
   find_shared();
+  products_forget();
   for (unsigned b = 0; block_count > 1 && b < block_count; b++) {
     free(blocks[b].statics);
     blocks[b].statics = NULL;

@@ -2,6 +2,7 @@
  * function of its own there, MS_PTX(type, name, parameters); what it does stands here under its name. Headers are C's
  * alone: -nostdinc++; C++'s take longer than a kernel. */
 #include "fibers.h"
+#include "products.h"
 
 #include <math.h>
 #include <stdlib.h>
