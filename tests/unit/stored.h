@@ -89,6 +89,6 @@ static inline int count_records(struct db *db) {
   return n;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define STORED_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 #endif

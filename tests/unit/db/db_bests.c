@@ -280,8 +280,9 @@ static void ids_that_begin_alike_are_told_apart(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(lists_say_what_is_shown),   TEST(lists_begin_with_the_fastest),
-                                     TEST(lists_follow_any_changes),  TEST(wrong_lists_are_found),
-                                     TEST(strange_lists_end_nothing), TEST(ids_that_begin_alike_are_told_apart)};
+  const struct CMUnitTest tests[] = {
+      STORED_TEST(lists_say_what_is_shown),   STORED_TEST(lists_begin_with_the_fastest),
+      STORED_TEST(lists_follow_any_changes),  STORED_TEST(wrong_lists_are_found),
+      STORED_TEST(strange_lists_end_nothing), STORED_TEST(ids_that_begin_alike_are_told_apart)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -348,14 +348,14 @@ static void outlines_workloads(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(leaves_out_numbers_out_of_range),
-                                     TEST(names_a_damaged_record),
-                                     TEST(replaces_a_damaged_record),
-                                     TEST(deletes_a_damaged_record),
-                                     TEST(restores_a_damaged_workload),
-                                     TEST(restores_a_damaged_intrinsic),
-                                     TEST(reads_older_stores),
-                                     TEST(leaves_out_what_older_stores_have_damaged),
-                                     TEST(outlines_workloads)};
+  const struct CMUnitTest tests[] = {STORED_TEST(leaves_out_numbers_out_of_range),
+                                     STORED_TEST(names_a_damaged_record),
+                                     STORED_TEST(replaces_a_damaged_record),
+                                     STORED_TEST(deletes_a_damaged_record),
+                                     STORED_TEST(restores_a_damaged_workload),
+                                     STORED_TEST(restores_a_damaged_intrinsic),
+                                     STORED_TEST(reads_older_stores),
+                                     STORED_TEST(leaves_out_what_older_stores_have_damaged),
+                                     STORED_TEST(outlines_workloads)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -253,8 +253,9 @@ static void imports_lines_of_others(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(takes_everything), TEST(keeps_the_later),        TEST(judges_traces),
-                                     TEST(refuses_records),  TEST(refuses_stores),         TEST(puts_groups),
-                                     TEST(imports_twins),    TEST(imports_lines_of_others)};
+  const struct CMUnitTest tests[] = {STORED_TEST(takes_everything), STORED_TEST(keeps_the_later),
+                                     STORED_TEST(judges_traces),    STORED_TEST(refuses_records),
+                                     STORED_TEST(refuses_stores),   STORED_TEST(puts_groups),
+                                     STORED_TEST(imports_twins),    STORED_TEST(imports_lines_of_others)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

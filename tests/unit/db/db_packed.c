@@ -669,17 +669,17 @@ static void wrong_summaries_are_found(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(differences_give_what_was_written),
                                      cmocka_unit_test(strange_differences_end_nothing),
-                                     TEST(records_are_read_as_they_were_put),
-                                     TEST(records_are_small),
-                                     TEST(sketches_are_bounded),
-                                     TEST(older_stores_are_upgraded),
-                                     TEST(stores_say_their_format),
-                                     TEST(a_killed_upgrade_loses_nothing),
-                                     TEST(missing_parts_are_said_and_mended),
-                                     TEST(another_sketch_is_no_substitute),
-                                     TEST(compaction_drops_what_no_record_names),
-                                     TEST(summaries_follow_records),
-                                     TEST(summaries_hold_after_any_changes),
-                                     TEST(wrong_summaries_are_found)};
+                                     STORED_TEST(records_are_read_as_they_were_put),
+                                     STORED_TEST(records_are_small),
+                                     STORED_TEST(sketches_are_bounded),
+                                     STORED_TEST(older_stores_are_upgraded),
+                                     STORED_TEST(stores_say_their_format),
+                                     STORED_TEST(a_killed_upgrade_loses_nothing),
+                                     STORED_TEST(missing_parts_are_said_and_mended),
+                                     STORED_TEST(another_sketch_is_no_substitute),
+                                     STORED_TEST(compaction_drops_what_no_record_names),
+                                     STORED_TEST(summaries_follow_records),
+                                     STORED_TEST(summaries_hold_after_any_changes),
+                                     STORED_TEST(wrong_summaries_are_found)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -256,7 +256,8 @@ static void spoiled_bytes_anywhere_end_nothing(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(passes_what_lmdb_writes), TEST(spoiled_heads_of_pages_end_nothing),
-                                     TEST(spoiled_bytes_anywhere_end_nothing)};
+  const struct CMUnitTest tests[] = {STORED_TEST(passes_what_lmdb_writes),
+                                     STORED_TEST(spoiled_heads_of_pages_end_nothing),
+                                     STORED_TEST(spoiled_bytes_anywhere_end_nothing)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -266,8 +266,9 @@ static void forgets_readers_that_were_killed(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(reads_a_file_without_its_last_free_pages), TEST(backs_up_beside_a_writer),
-                                     TEST(compacts_only_what_nobody_else_has_open), TEST(opens_the_new_file),
-                                     TEST(forgets_readers_that_were_killed)};
+  const struct CMUnitTest tests[] = {STORED_TEST(reads_a_file_without_its_last_free_pages),
+                                     STORED_TEST(backs_up_beside_a_writer),
+                                     STORED_TEST(compacts_only_what_nobody_else_has_open),
+                                     STORED_TEST(opens_the_new_file), STORED_TEST(forgets_readers_that_were_killed)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

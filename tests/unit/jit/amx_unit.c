@@ -56,7 +56,7 @@ enum { SLOT = 32, HERE = true };
 
 /* Each in its slot, behind its length. */
 #define SLOT_OF(text, ...) ".balign 32, 0xcc\n.byte 2f - 1f\n1: " text "\n2:\n"
-__asm__(".pushsection .rodata\namx_encodings:\n" EACH_ENCODING(SLOT_OF) ".balign 32, 0xcc\n.popsection\n");
+__asm__(".pushsection .rodata\n.balign 32\namx_encodings:\n" EACH_ENCODING(SLOT_OF) ".balign 32, 0xcc\n.popsection\n");
 extern const uint8_t amx_encodings[];
 
 static const struct {
