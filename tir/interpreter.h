@@ -154,6 +154,22 @@ bool tir_same_element(tir_type type, const void *expected, const void *actual, d
 /* Fills err with how an element, by its number in a row-major buffer, differs; slack: that is allowed. Gives false. */
 bool tir_refuse_element(const struct tir *ir, tir_buffer buffer, const int64_t *shape, uint64_t element,
                         const void *expected, const void *actual, double slack, ms_error *err);
+/* What a function makes of arguments that are drawn, with which what others of its signature make of them is compared.
+ * The module is borrowed. */
+struct tir_expectation {
+  const struct tir *ir;
+  tir_func f;
+  struct tir_arguments given, results;
+  double epsilon; /* tir_run_report */
+  uint64_t read_first;
+};
+bool tir_expect(const struct tir *ir, tir_func f, const struct tir_run_options *options, uint64_t seed,
+                struct tir_expectation *out, ms_error *err);
+void tir_expectation_free(struct tir_expectation *expectation);
+size_t tir_expectation_bytes(const struct tir_expectation *expectation);
+/* As tir_equal_results, of a run before. */
+bool tir_meets(const struct tir_expectation *expectation, const struct tir *ir, tir_func f,
+               const struct tir_run_options *options, ms_error *err);
 /* Runs two functions of one signature on the same arguments and compares what they give. What fa does not read before
  * writing it, fb may not read either. Options (each may be NULL; their reports are filled) are of fa's run and fb's. */
 bool tir_equal_results(const struct tir *a, tir_func fa, const struct tir_run_options *options_a, const struct tir *b,

@@ -112,6 +112,8 @@ struct bound_function {
   struct tir *ir;
   tir_func func;
   size_t charged;
+  struct tir_expectation *expected; /* by check_lowered, which last had this seed; or NULL */
+  uint64_t expected_seed;
 };
 #define BOUND_FUNCTION "msched.function"
 #define BOUND_SCHEDULE "msched.schedule"

@@ -14,7 +14,7 @@ struct bound_function *bind_check_function(lua_State *L, int at) {
 void bind_push_function(lua_State *L, struct tir *ir, tir_func f) {
   assert(tir_is_func(ir, f));
   struct bound_function *b = lua_newuserdatauv(L, sizeof *b, 0);
-  *b = (struct bound_function){ir, f, 0};
+  *b = (struct bound_function){.ir = ir, .func = f};
   luaL_setmetatable(L, BOUND_FUNCTION);
   script_charge(L, &b->charged, tir_bytes(ir));
 }
@@ -23,7 +23,7 @@ void bind_push_function(lua_State *L, struct tir *ir, tir_func f) {
 void bind_push_function_copy(lua_State *L, const struct tir *ir, tir_func f) {
   assert(tir_is_func(ir, f));
   struct bound_function *b = lua_newuserdatauv(L, sizeof *b, 0);
-  *b = (struct bound_function){NULL, f, 0};
+  *b = (struct bound_function){.func = f};
   luaL_setmetatable(L, BOUND_FUNCTION);
   b->ir = tir_new();
   tir_copy(b->ir, ir);
@@ -32,6 +32,9 @@ void bind_push_function_copy(lua_State *L, const struct tir *ir, tir_func f) {
 
 static int collect(lua_State *L) {
   struct bound_function *b = luaL_checkudata(L, 1, BOUND_FUNCTION);
+  if (b->expected) tir_expectation_free(b->expected);
+  free(b->expected);
+  b->expected = NULL;
   tir_free(b->ir);
   b->ir = NULL;
   script_discharge(L, &b->charged);

@@ -458,39 +458,46 @@ static bool name_run(ms_error *err, const char *which) {
   return false;
 }
 
-struct side {
-  const struct tir *ir;
-  tir_func f;
-  struct tir_run_options options;
-  struct tir_run_report report, *wanted;
-};
-
-static struct side new_side(const struct tir *ir, tir_func f, const struct tir_run_options *options) {
-  struct side s = {.ir = ir, .f = f};
-  if (options) s.options = *options;
-  s.wanted = s.options.report;
-  return s;
-}
-
-static bool run_side(struct side *s, struct tir_arguments *arguments, ms_error *err) {
-  assert(s->ir);
-  s->options.report = &s->report;
-  bool ok = tir_run(s->ir, s->f, arguments->args, arguments->count, &s->options, err);
-  if (s->wanted) *s->wanted = s->report;
+/* A run whose report is taken, too. */
+static bool run_with(const struct tir *ir, tir_func f, struct tir_run_options options, struct tir_arguments *arguments,
+                     struct tir_run_report *report, ms_error *err) {
+  struct tir_run_report *wanted = options.report;
+  options.report = report;
+  bool ok = tir_run(ir, f, arguments->args, arguments->count, &options, err);
+  if (wanted) *wanted = *report;
   return ok;
 }
 
-static bool compare(struct side *a, struct side *b, struct tir_arguments *x, struct tir_arguments *y, ms_error *err) {
-  a->options.note_unwritten = true;
+static struct tir_run_options options_of(const struct tir_run_options *options) {
+  return options ? *options : (struct tir_run_options){0};
+}
+
+bool tir_expect(const struct tir *ir, tir_func f, const struct tir_run_options *options, uint64_t seed,
+                struct tir_expectation *out, ms_error *err) {
+  struct tir_run_options noted = options_of(options);
+  struct tir_run_report report = {0};
+  struct tir_arguments *x = &out->results;
+  *out = (struct tir_expectation){.ir = ir, .f = f};
+  if (!tir_make_arguments(ir, f, seed, x, err)) return false;
+  tir_copy_arguments(ir, f, x, &out->given);
+  noted.note_unwritten = true;
   for (uint32_t i = 0; i < x->count; i++) x->args[i].unwritten = i < 64 && x->args[i].data;
-  if (!run_side(a, x, err)) return name_run(err, "the first function: ");
-  for (uint32_t i = 0; i < y->count; i++)
-    y->args[i].unwritten = i < 64 && y->args[i].data && !(a->report.read_first >> i & 1);
-  b->options.note_unwritten = false;
-  if (!run_side(b, y, err)) return name_run(err, "the second function: ");
-  double epsilon = fmax(a->report.epsilon, b->report.epsilon);
-  double tolerance = fmax(tir_tolerance(a->ir, a->f, epsilon), tir_tolerance(b->ir, b->f, epsilon));
-  return tir_same_arguments(a->ir, a->f, x, y, tolerance, err);
+  bool ok = run_with(ir, f, noted, x, &report, err);
+  out->epsilon = report.epsilon, out->read_first = report.read_first;
+  if (ok) return true;
+  tir_expectation_free(out);
+  return name_run(err, "the first function: ");
+}
+
+void tir_expectation_free(struct tir_expectation *expectation) {
+  tir_arguments_free(&expectation->given);
+  tir_arguments_free(&expectation->results);
+}
+
+size_t tir_expectation_bytes(const struct tir_expectation *expectation) {
+  size_t bytes = 0;
+  for (uint32_t i = 0; i < expectation->given.count; i++) bytes += 2 * expectation->given.args[i].bytes;
+  return bytes;
 }
 
 /* Where the second function's buffer has another number of dimensions, the first's shape means nothing to it. */
@@ -504,16 +511,37 @@ static void drop_shapes(const struct tir *a, tir_func fa, const struct tir *b, t
   }
 }
 
+/* y: the arguments that were given, which become results. */
+static bool run_and_compare(const struct tir_expectation *x, const struct tir *ir, tir_func f,
+                            const struct tir_run_options *options, struct tir_arguments *y, ms_error *err) {
+  struct tir_run_options noted = options_of(options);
+  struct tir_run_report report = {0};
+  if (noted.lowered) drop_shapes(x->ir, x->f, ir, f, y);
+  noted.note_unwritten = false;
+  for (uint32_t i = 0; i < y->count; i++) y->args[i].unwritten = i < 64 && y->args[i].data && !(x->read_first >> i & 1);
+  if (!run_with(ir, f, noted, y, &report, err)) return name_run(err, "the second function: ");
+  double epsilon = fmax(x->epsilon, report.epsilon);
+  double tolerance = fmax(tir_tolerance(x->ir, x->f, epsilon), tir_tolerance(ir, f, epsilon));
+  return tir_same_arguments(x->ir, x->f, &x->results, y, tolerance, err);
+}
+
+bool tir_meets(const struct tir_expectation *expectation, const struct tir *ir, tir_func f,
+               const struct tir_run_options *options, ms_error *err) {
+  struct tir_arguments y;
+  if (!same_signature(expectation->ir, expectation->f, ir, f, options && options->lowered, err)) return false;
+  tir_copy_arguments(expectation->ir, expectation->f, &expectation->given, &y);
+  bool ok = run_and_compare(expectation, ir, f, options, &y, err);
+  tir_arguments_free(&y);
+  return ok;
+}
+
 bool tir_equal_results(const struct tir *a, tir_func fa, const struct tir_run_options *options_a, const struct tir *b,
                        tir_func fb, const struct tir_run_options *options_b, uint64_t seed, ms_error *err) {
-  struct tir_arguments x, y;
-  if (!same_signature(a, fa, b, fb, options_b && options_b->lowered, err) || !tir_make_arguments(a, fa, seed, &x, err))
+  struct tir_expectation x;
+  if (!same_signature(a, fa, b, fb, options_b && options_b->lowered, err) ||
+      !tir_expect(a, fa, options_a, seed, &x, err))
     return false;
-  tir_copy_arguments(a, fa, &x, &y);
-  if (options_b && options_b->lowered) drop_shapes(a, fa, b, fb, &y);
-  struct side left = new_side(a, fa, options_a), right = new_side(b, fb, options_b);
-  bool ok = compare(&left, &right, &x, &y, err);
-  tir_arguments_free(&x);
-  tir_arguments_free(&y);
+  bool ok = run_and_compare(&x, b, fb, options_b, &x.given, err);
+  tir_expectation_free(&x);
   return ok;
 }

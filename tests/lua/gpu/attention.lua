@@ -144,7 +144,7 @@ local function check(func, draws, target, space, causal_tiles, spoil)
   sources:begin(func)
   local list, in_parts = fused(func, draws, target, space), 0
   for i, c in ipairs(list) do
-    ms.check_lowered(func, c.func, target, i)
+    ms.check_lowered(func, c.func, target, 1)
     local kernel = ms.build(c.func, {target = target})
     local asked = kernel:resources()
     local parts = c.func:script():find("_join", 1, true) ~= nil

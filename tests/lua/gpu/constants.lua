@@ -57,7 +57,7 @@ local function check(operator, arguments)
   assert(vectors_in(list, target) > 0, operator .. ": constants are copied element by element")
   for i = 1, #list, DRAWS - 1 do
     local scheduled = list[i]
-    ms.check_lowered(func, scheduled, target, i)
+    ms.check_lowered(func, scheduled, target, 1)
     local cut = assert(scheduled:packing(), "nothing is packed")
     assert(#cut.pack:params() == 2 and #cut.kernel:params() == 3)
     local kernel = ms.build(scheduled, {target = target, reference = func})
@@ -116,7 +116,7 @@ do
   for i, scheduled in ipairs(schedules(func, target)) do
     if scheduled:script():find("wgmma", 1, true) then
       packed = packed + 1
-      if packed <= 2 then ms.check_lowered(func, scheduled, target, i) end
+      if packed <= 2 then ms.check_lowered(func, scheduled, target, 1) end
       ms.build(scheduled:packing().kernel, {target = target, load = false}):export(folder .. "/bytes.cu", "bytes")
       local text = files.read(folder .. "/bytes.cu")
       local by_tma = text:find "ms_tensor_copy_2d%(ms_at_B" or text:find "ms_multicast_copy_2d%(ms_at_B"

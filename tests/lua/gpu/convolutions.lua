@@ -133,7 +133,7 @@ local function check(func, scheduled, number, what)
     refused = refused + 1
     return false
   end
-  ms.check_lowered(func, scheduled, TARGET, number)
+  ms.check_lowered(func, scheduled, TARGET, 1)
   local path = sources:path(number .. (cut and ".packed.cu" or ".cu"))
   kernel:export(path)
   local text, notes = files.read(path), table.concat(kernel:notes(), "\n")
@@ -218,7 +218,7 @@ local function check_channels_first()
       assert(not by_tma or ms.estimate(func, own, machine) ~= by_threads(func, own), "the estimate has threads copy")
       if text:find("*(uint4 *)(conv2d + ", 1, true) and not found[kernels] and by_tma == (kernels == 3) then
         found[kernels] = true
-        ms.check_lowered(func, scheduled, TARGET, number)
+        ms.check_lowered(func, scheduled, TARGET, 1)
         sources:compile(kernel)
       else
         os.remove(path)

@@ -114,7 +114,7 @@ local function check(func, result)
     local script = scheduled and scheduled:script() or ""
     if script:find("T.wgmma_mma", 1, true) then
       seen[c.hash], written = true, written + 1
-      ms.check_lowered(func, scheduled, HOPPER, i)
+      ms.check_lowered(func, scheduled, HOPPER, 1)
       local kernel = ms.build(scheduled, {target = HOPPER})
       assert(#kernel:resources() == 1, "a kernel more computes what follows")
       local path = sources:path(written .. ".cu")

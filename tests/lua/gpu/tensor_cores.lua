@@ -166,7 +166,7 @@ local function check(func, target, space, calls)
   for i, c in ipairs(each(func, space or "tensor_core", target)) do
     for _, call in ipairs(calls or CALLS[target]) do
       if c.script:find(call[1], 1, true) then
-        ms.check_lowered(func, c.func, target, i)
+        ms.check_lowered(func, c.func, target, 1)
         local kernel = ms.build(c.func, {target = target})
         -- images of three channels, and their filters, get a fourth by kernels ahead
         assert(c.at == 1 or c.at == 3 and three_channels, "a product has a kernel more, as for what is padded")

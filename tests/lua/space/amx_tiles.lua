@@ -36,7 +36,7 @@ local function made_of(func, rules, target)
     assert(space.postprocess(made[i], parts_of(target or TILES, {postprocs = postprocs})))
     assert(made[i]:script():find("T%.tdp[bf]") and made[i]:script():find("T.tilezero", 1, true),
            i .. ": no instruction")
-    ms.check_lowered(func, made[i]:func(), (target or TILES).text, i)
+    ms.check_lowered(func, made[i]:func(), (target or TILES).text, 1)
     run_here(func, made[i])
   end
   return made

@@ -30,7 +30,7 @@ end
 function KernelSources:check(func, target, traces, look)
   for i, trace in ipairs(traces) do
     local scheduled = ms.apply(func, trace):func()
-    ms.check_lowered(func, scheduled, target, i)
+    ms.check_lowered(func, scheduled, target, 1)
     local kernel, path = ms.build(scheduled, {target = target}), self:path(tostring(i))
     kernel:export(path .. ".cu")
     look(i, kernel, path, scheduled)
