@@ -291,6 +291,20 @@ do
   end
 end
 
+-- A function that was run for one comparison is compared with by others: with those of its seed, and of another's.
+do
+  local function scaled(by, extent)
+    local A = te.placeholder({extent or 6}, "float32", "A")
+    return te.func("scaled", {A, te.compute({extent or 6}, function(i) return A[i] * by end, "B")})
+  end
+  local f = scaled(2)
+  for _, seed in ipairs {1, 1, 2, 1} do
+    ms.check_lowered(f, ms.schedule(f):func(), "llvm", seed)
+    says("is expected", ms.check_lowered, f, scaled(3), "llvm", seed)
+    says("another shape or type", ms.check_lowered, f, scaled(2, 7), "llvm", seed)
+  end
+end
+
 print "schedule: ok"
 
 -- A build says what each pass of it took.
