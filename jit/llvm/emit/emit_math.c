@@ -58,12 +58,6 @@ static LLVMValueRef int_constant(struct real r, int32_t value) {
   return LLVMConstVector(all, lanes);
 }
 
-static LLVMValueRef power_of_two(struct real r, LLVMValueRef k) { /* k within [-126, 127] */
-  LLVMBuilderRef w = r.e->builder;
-  LLVMValueRef biased = LLVMBuildAdd(w, k, int_constant(r, 127), "");
-  return LLVMBuildBitCast(w, LLVMBuildShl(w, biased, int_constant(r, 23), ""), r.type, "");
-}
-
 #define JIT_POLYNOMIAL(name, ...) static const double of_##name[] = {__VA_ARGS__};
 #include "jit/polynomials.def"
 #define POLYNOMIAL(name) of_##name, sizeof of_##name / sizeof *of_##name
@@ -148,23 +142,25 @@ static LLVMValueRef exponential_by_table(struct real r, LLVMValueRef x) {
   return by_registers(r, near, k, scale);
 }
 
-/* e^x = 2^k * e^r, |r| <= ln(2)/2; 2^k in two steps, so that results overflow and vanish as they should. */
+/* e^x = 2^k * e^r, |r| <= ln(2)/2. 2^k is 2^64 or 2^-64, by the sign of x, and the rest, so that results overflow and
+ * vanish as they should. Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits: with what else is
+ * added there, the exponent of the rest, which a shift puts in its place. */
 static LLVMValueRef exponential(struct real r, LLVMValueRef x) {
   LLVMBuilderRef w = r.e->builder;
   if (has_tables(r)) return exponential_by_table(r, x);
   LLVMValueRef top = constant(r, 89.0), bottom = constant(r, -104.0);
   x = LLVMBuildSelect(w, LLVMBuildFCmp(w, LLVMRealOGT, x, top, ""), top, x, "");
   x = LLVMBuildSelect(w, LLVMBuildFCmp(w, LLVMRealOLT, x, bottom, ""), bottom, x, "");
-  /* Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits. */
-  LLVMValueRef magic = constant(r, 12582912.0);
-  LLVMValueRef shifted = multiply_add(r, x, constant(r, 1.44269504088896341), magic);
-  LLVMValueRef rest = without_powers(r, x, minus(r, shifted, magic));
-  LLVMValueRef near_one = polynomial(r, rest, POLYNOMIAL(exp));
   LLVMTypeRef ints = int_vector(r);
-  LLVMValueRef k = LLVMBuildSub(w, LLVMBuildBitCast(w, shifted, ints, ""), LLVMBuildBitCast(w, magic, ints, ""), "");
-  LLVMValueRef half = LLVMBuildAShr(w, k, int_constant(r, 1), "");
-  LLVMValueRef scaled = times(r, near_one, power_of_two(r, half));
-  return times(r, scaled, power_of_two(r, LLVMBuildSub(w, k, half, "")));
+  LLVMValueRef bits = LLVMBuildBitCast(w, x, ints, "");
+  LLVMValueRef negative = LLVMBuildICmp(w, LLVMIntSLT, bits, LLVMConstNull(ints), "");
+  LLVMValueRef magic =
+      LLVMBuildSelect(w, negative, constant(r, 12582912.0 + 127 + 64), constant(r, 12582912.0 + 127 - 64), "");
+  LLVMValueRef shifted = multiply_add(r, x, constant(r, 1.44269504088896341), magic);
+  LLVMValueRef near_one = polynomial(r, without_powers(r, x, minus(r, shifted, magic)), POLYNOMIAL(exp));
+  LLVMValueRef exponent = LLVMBuildShl(w, LLVMBuildBitCast(w, shifted, ints, ""), int_constant(r, 23), "");
+  LLVMValueRef part = LLVMBuildSelect(w, negative, constant(r, 0x1p-64), constant(r, 0x1p64), "");
+  return times(r, times(r, near_one, LLVMBuildBitCast(w, exponent, r.type, "")), part);
 }
 
 static LLVMValueRef copy_sign(struct real r, LLVMValueRef size, LLVMValueRef sign) {
