@@ -2,15 +2,17 @@
  *
  * A function computes with such floats as float32. The instcombine of LLVM 19.1 takes `fcmp (fpext a), (fpext b)` for
  * `fcmp a, b`, and `fptrunc (floor (fpext a))` for `floor a`, which its backend for x86 without AVX512-FP16 makes lane
- * by lane of a vector: several instructions for each, where conversions and one instruction serve all lanes. Results
- * are the same: whole numbers, and those without their sign, are exact.
+ * by lane of a vector, or, of maxima and minima, by calls: several instructions for each, where conversions and one
+ * instruction serve all lanes. Results are the same: whole numbers, those without their sign, and one of two, are
+ * exact.
  *
  * Where the target computes with float16, instcombine narrows its arithmetic too, and drops the note that a product may
  * be fused with a sum: it is put back, where fast_math asks for it.
  *
  * Requires: optimized code: no instcombine comes behind. Keeps: float16 where the target has AVX512-FP16; arithmetic,
  * which the backend widens itself.
- * Source: LLVM 19.1.7, InstCombineCompares.cpp, visitFCmpInst; InstCombineCasts.cpp, visitFPTrunc. */
+ * Source: LLVM 19.1.7, InstCombineCompares.cpp, visitFCmpInst; InstCombineCasts.cpp, visitFPTrunc;
+ * InstCombineCalls.cpp, visitCallInst, of minnum and maxnum. */
 #include "short_floats.h"
 
 #include "machine.h"
@@ -22,8 +24,9 @@
 static const struct {
   const char *name;
   bool of_halves;
-} narrowed[] = {{"llvm.fabs", false}, {"llvm.ceil", true},  {"llvm.floor", true},     {"llvm.nearbyint", true},
-                {"llvm.rint", true},  {"llvm.round", true}, {"llvm.roundeven", true}, {"llvm.trunc", true}};
+} narrowed[] = {{"llvm.fabs", false},     {"llvm.ceil", true},      {"llvm.floor", true}, {"llvm.maxnum", true},
+                {"llvm.minnum", true},    {"llvm.nearbyint", true}, {"llvm.rint", true},  {"llvm.round", true},
+                {"llvm.roundeven", true}, {"llvm.trunc", true}};
 enum { NARROWED = sizeof narrowed / sizeof *narrowed };
 
 struct widening {
@@ -65,9 +68,13 @@ static void widen_call(const struct widening *w, LLVMValueRef i) {
   if (kind_of(type) == LLVMHalfTypeKind && !narrowed[k].of_halves) return;
   LLVMPositionBuilderBefore(w->builder, i);
   LLVMValueRef f = LLVMGetIntrinsicDeclaration(w->module, id, &wide, 1);
-  LLVMValueRef x = LLVMBuildFPCast(w->builder, LLVMGetOperand(i, 0), wide, "");
-  x = LLVMBuildCall2(w->builder, LLVMGlobalGetValueType(f), f, &x, 1, "");
-  LLVMReplaceAllUsesWith(i, LLVMBuildFPCast(w->builder, x, type, ""));
+  unsigned count = LLVMGetNumArgOperands(i);
+  LLVMValueRef x[2];
+  assert(count >= 1 && count <= 2);
+  for (unsigned a = 0; a < count; a++) x[a] = LLVMBuildFPCast(w->builder, LLVMGetOperand(i, a), wide, "");
+  LLVMValueRef value = LLVMBuildCall2(w->builder, LLVMGlobalGetValueType(f), f, x, count, "");
+  if (LLVMCanValueUseFastMathFlags(value)) LLVMSetFastMathFlags(value, LLVMGetFastMathFlags(i));
+  LLVMReplaceAllUsesWith(i, LLVMBuildFPCast(w->builder, value, type, ""));
   LLVMInstructionEraseFromParent(i);
 }
 

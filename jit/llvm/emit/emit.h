@@ -55,6 +55,7 @@ struct emit {
   uint8_t *lets;            /* by variable: it is bound inside of an expression */
   struct emit_steps *steps; /* of the loop at hand, or NULL */
   LLVMValueRef *buffers;    /* pointer to the first element of each buffer */
+  uint8_t *numbers;         /* by buffer: it holds no NaN */
   tir_buffer stored;        /* by the store whose value is written; TIR_NONE: by none */
   tir_stmt store;           /* at hand, or TIR_NONE */
   uint32_t streamed_count;  /* since a loop began: more than there is room for push out the first */
@@ -105,6 +106,9 @@ LLVMValueRef emit_number(struct emit *e, tir_expr x); /* the same of any integer
 /* One of two values, of which only that one is computed. TIR_NONE: then true, else false. */
 LLVMValueRef emit_choice(struct emit *e, tir_type type, tir_expr condition, tir_expr then, tir_expr otherwise);
 LLVMValueRef emit_bound(struct emit *e, tir_expr value); /* what a variable is that is bound to it */
+/* emit_numbers.c */
+void emit_find_numbers(struct emit *e);                   /* fills `numbers` */
+bool emit_is_number(const struct emit *e, tir_expr real); /* whether it is never NaN */
 /* emit_division.c */
 /* Whether vectors of a type are divided by one number faster than element by element. */
 bool emit_divides_at_once(const struct emit *e, tir_type type, tir_expr divisor);

@@ -1,5 +1,6 @@
 /* Expressions. */
 #include "emit.h"
+#include "jit/llvm/machine.h"
 #include "jit/unknown.h"
 
 #include <string.h>
@@ -85,6 +86,12 @@ static LLVMValueRef float_extreme(struct emit *e, bool least, LLVMValueRef a, LL
   return LLVMBuildSelect(e->builder, LLVMBuildOr(e->builder, before, none, ""), a, b, "");
 }
 
+/* Of two, the second of which is never NaN: what x86 has an instruction for. */
+static LLVMValueRef extreme_of_number(struct emit *e, bool least, LLVMValueRef a, LLVMValueRef number) {
+  LLVMValueRef before = LLVMBuildFCmp(e->builder, least ? LLVMRealOLT : LLVMRealOGT, a, number, "");
+  return LLVMBuildSelect(e->builder, before, a, number, "");
+}
+
 static LLVMValueRef extreme(struct emit *e, bool least, LLVMValueRef a, LLVMValueRef b, tir_type type) {
   assert(a && b);
   LLVMValueRef before;
@@ -138,6 +145,11 @@ LLVMValueRef emit_index(struct emit *e, tir_expr x) {
 
 /* ---- Data ---- */
 
+/* Of a constant LLVM knows by itself that it is never NaN. */
+static bool is_loaded_number(const struct emit *e, tir_expr x) {
+  return (tir_at(e->ir, x)->flags & TIR_HAS_LOAD) && emit_is_number(e, x);
+}
+
 static LLVMValueRef arithmetic(struct emit *e, const struct tir_expr_node *n, LLVMValueRef a, LLVMValueRef b) {
   LLVMBuilderRef w = e->builder;
   bool real = tir_type_is_float(n->type);
@@ -150,7 +162,12 @@ static LLVMValueRef arithmetic(struct emit *e, const struct tir_expr_node *n, LL
   default: break;
   }
   assert(n->kind == TIR_MIN || n->kind == TIR_MAX);
-  return extreme(e, n->kind == TIR_MIN, a, b, n->type);
+  bool least = n->kind == TIR_MIN;
+  if (real && jit_target_is_x86(e->target)) {
+    if (is_loaded_number(e, n->b)) return extreme_of_number(e, least, a, b);
+    if (is_loaded_number(e, n->a)) return extreme_of_number(e, least, b, a);
+  }
+  return extreme(e, least, a, b, n->type);
 }
 
 static LLVMValueRef comparison(struct emit *e, const struct tir_expr_node *n, LLVMValueRef a, LLVMValueRef b) {

@@ -340,7 +340,9 @@ bool jit_emit(LLVMModuleRef module, const struct tir *ir, tir_func f, const char
   e.vars = calloc(ir->vars.count, sizeof *e.vars);
   e.lets = calloc(ir->vars.count, sizeof *e.lets);
   e.buffers = calloc(ir->buffers.count, sizeof *e.buffers);
-  if (!e.vars || !e.lets || !e.buffers) abort();
+  e.numbers = calloc(ir->buffers.count, sizeof *e.numbers);
+  if (!e.vars || !e.lets || !e.buffers || !e.numbers) abort();
+  emit_find_numbers(&e);
   char inner_name[256];
   snprintf(inner_name, sizeof inner_name, "%s.inner", name);
   LLVMValueRef inner = declare_inner(&e, inner_name);
@@ -350,6 +352,7 @@ bool jit_emit(LLVMModuleRef module, const struct tir *ir, tir_func f, const char
   free(e.vars);
   free(e.lets);
   free(e.buffers);
+  free(e.numbers);
   free(e.shared);
   return !e.failed;
 }

@@ -56,6 +56,14 @@ for _, type in ipairs {"float32", "float64", "float16", "bfloat16"} do
       if lanes > 1 then s:vectorize((select(2, s:split((s:get_loops(s:get_sblock "Z")), {ms.rest, lanes})))) end
       everywhere(("%s, %d lanes"):format(name, lanes), s:func(), wanted, x, y, ms.array({192}, type))
     end
+    for first = 0, 1 do -- of elements that are held in between, which may be NaN, too
+      local T = te.compute({192}, function(i) return X[{i}] * 1.0 end, "T")
+      local g = te.func("h", {X, Y, te.compute({192}, function(i)
+        local m = most and te.maximum or te.minimum
+        return first == 1 and m(T[{i}], Y[{i}]) or m(Y[{i}], T[{i}])
+      end, "Z")})
+      everywhere(name .. " held in between", g, wanted, x, y, ms.array({192}, type))
+    end
     for _, constant in ipairs {0, nan} do -- as ReLU has it, on either side
       for left = 0, 1 do
         local g = te.func("c", {X, te.compute({192}, function(i)
