@@ -1,6 +1,7 @@
 -- Does what parallel_vectorize_unroll noted: fuses and runs in parallel the outer loops of each block below the root,
 -- fuses and vectorizes the inner ones, and marks loops of reductions to be unrolled. Longer ones than a vector are left
--- to LLVM, unless it has no vectors of what is computed there that are as good as ours.
+-- to LLVM, unless it has no vectors of what is computed there that are as good as ours, or finds none, as of halves of
+-- rows that change places.
 -- Parameters:
 --   strided_vectors   whether vectors may leave gaps
 --   vector_calls      functions that code in vectors computes by instructions which LLVM does not find
@@ -53,7 +54,7 @@ local parallelize_and_vectorize = msched.memoized(function(sch, block, jobs, mos
   if all then return all end
   local vectors = found.vector
   local parallel = math.min(found.parallel, #loops - vectors)
-  local divided = found.divides and vectors == 0 and wants_vectors(sch, block, divisions, ...)
+  local divided = found.divides and vectors == 0 and (found.pieces or wants_vectors(sch, block, divisions, ...))
   local outer, inner, lanes = loops[1], nil, nil
   if parallel > 0 then
     parallel = parallel + 1

@@ -109,3 +109,73 @@ bool vm_stride_of(struct tir *ir, tir_block block, struct tir_region region, tir
   }
   return true;
 }
+
+/* ---- Pieces: of indices that are linear between multiples of a number ---- */
+
+/* By how much an index changes in a piece of the loop; false: not by a constant. whole: where the piece begins, it is a
+ * multiple of VM_PIECE_LANES, and so are quotients by such multiples the same in the piece. */
+static bool slope_in_pieces(struct tir *ir, tir_expr e, tir_var v, int64_t *out, bool *whole) {
+  struct tir_linear l = tir_linear_of(ir, e);
+  *out = 0;
+  *whole = l.constant % VM_PIECE_LANES == 0;
+  for (uint32_t i = 0; i < l.count; i++) {
+    struct tir_term term = tir_terms(ir, l)[i];
+    struct tir_expr_node n = *tir_at(ir, term.atom);
+    int64_t slope = 0;
+    bool begins = false;
+    if (term.atom == tir_var_expr(ir, v)) {
+      slope = 1;
+      begins = true;
+    } else if (tir_uses_var(ir, term.atom, v)) {
+      bool divides = (n.kind == TIR_FLOORDIV || n.kind == TIR_FLOORMOD) && tir_is_int(ir, n.b);
+      if (!divides || tir_at(ir, n.b)->imm <= 0 || tir_at(ir, n.b)->imm % VM_PIECE_LANES) return false;
+      if (!slope_in_pieces(ir, n.a, v, &slope, &begins) || !begins || slope < 0 || slope > 1) return false;
+      begins = n.kind == TIR_FLOORMOD;
+      if (!begins) slope = 0;
+    }
+    *out += term.coefficient * slope;
+    *whole = *whole && (begins || term.coefficient % VM_PIECE_LANES == 0);
+  }
+  return true;
+}
+
+enum { MOST_LOADS = 16 };
+struct loads {
+  const struct tir *ir;
+  tir_buffer buffer;
+  uint32_t count; /* MOST_LOADS + 1: there are more */
+  tir_expr at[MOST_LOADS];
+};
+
+static bool note_load(void *data, tir_expr e) {
+  struct loads *l = data;
+  const struct tir_expr_node *n = tir_at(l->ir, e);
+  if (n->kind != TIR_LOAD || n->ref != l->buffer || l->count > MOST_LOADS) return true;
+  if (l->count < MOST_LOADS) l->at[l->count] = e;
+  l->count++;
+  return true;
+}
+
+bool vm_moves_in_pieces(struct tir *ir, tir_block block, tir_buffer buffer, tir_loop loop) {
+  tir_var var = tir_as(ir, loop, TIR_LOOP)->loop.var;
+  struct loads loads = {.ir = ir, .buffer = buffer};
+  struct moved moved[MOST_MOVED];
+  uint32_t moves = find_moved(ir, block, var, moved), rank = tir_buffer_at(ir, buffer)->rank;
+  if (moves > MOST_MOVED || tir_buffer_at(ir, buffer)->strides.count) return false;
+  for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next(ir, s, block)) {
+    if (!tir_is(ir, s, TIR_STORE)) return false;
+    tir_walk_expr(ir, tir_stmt_at(ir, s)->store.value, note_load, &loads);
+  }
+  if (!loads.count || loads.count > MOST_LOADS) return false;
+  for (uint32_t i = 0; i < moves; i++) tir_subst_var(ir, moved[i].var, moved[i].binding);
+  bool good = true;
+  for (uint32_t i = 0; good && i < loads.count; i++)
+    for (uint32_t d = 0; good && d < rank; d++) {
+      int64_t slope;
+      bool whole;
+      tir_expr index = tir_subst(ir, tir_operands(ir, tir_at(ir, loads.at[i])->operands)[d]);
+      good = slope_in_pieces(ir, index, var, &slope, &whole) && (slope == 0 || (slope == 1 && d + 1 == rank));
+    }
+  tir_subst_clear(ir);
+  return good;
+}

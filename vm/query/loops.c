@@ -52,6 +52,7 @@ enum { MOST_REGIONS = 64 };
 struct fused {
   int64_t next[MOST_REGIONS], product;
   bool reduces;
+  bool pieces; /* what is read lies together in pieces of the innermost loop */
 };
 
 /* Whether a region repeats itself in the vector when a loop is fused with those inside it: it moves with some of them
@@ -73,6 +74,12 @@ static bool goes_on(struct vm_ask *q, tir_loop loop, struct fused *f, bool may_l
     bool known = vm_stride_of(q->ir, q->args[0].statement, q->ir->regions.at[at], loop, &stride);
     if (extent > 1 && known && repeats(f, i, stride != 0)) return false;
     if (known && !stride) continue;
+    tir_buffer read = i < reads.count ? q->ir->regions.at[at].buffer : TIR_NONE;
+    bool alone = f->product == 1 && !f->reduces && !may_leave_gaps;
+    if (!known && alone && read && vm_moves_in_pieces(q->ir, q->args[0].statement, read, loop)) {
+      f->pieces = true;
+      continue;
+    }
     if ((!known || stride != (f->next[i] ? f->next[i] : 1)) && !may_leave_gaps) return false;
     f->next[i] = known ? times(stride, extent) : 0;
   }
@@ -91,6 +98,7 @@ struct vectors {
   uint32_t loops; /* of the innermost that are, fused, one of at most so many elements */
   bool whole;     /* all loops are such vectors */
   bool divides;   /* the innermost is several */
+  bool pieces;    /* what is read lies together in pieces of it alone */
 };
 
 static struct vectors vectors_of(struct vm_ask *q, const tir_loop *loops, uint32_t all, int64_t most) {
@@ -105,11 +113,15 @@ static struct vectors vectors_of(struct vm_ask *q, const tir_loop *loops, uint32
     if (!goes_on(q, loop, &f, !dense && q->args[3].integer)) break;
     dense++;
     if (f.product <= most) count = dense;
+    if (f.pieces && f.product > 1 && dense == 1) { /* no loop is fused with it */
+      bool many = f.product > most;
+      return (struct vectors){many ? 0 : 1, false, many && f.product % most == 0, true};
+    }
     if (dense == 1) divides = f.product > most && f.product % most == 0;
   }
   assert(count <= dense && dense <= all);
   bool whole = may && all && dense == all && f.product > most && f.product % most == 0;
-  return (struct vectors){f.product > 1 ? count : 0, whole, divides};
+  return (struct vectors){f.product > 1 ? count : 0, whole, divides, false};
 }
 
 bool vm_ask_data_parallel_loops(struct vm_ask *q) {
@@ -120,8 +132,9 @@ bool vm_ask_data_parallel_loops(struct vm_ask *q) {
       vm_string(q->pool, "parallel", 8), vm_int(parallel_loops(q->ir, loops, all, q->args[1].integer)),
       vm_string(q->pool, "vector", 6),   vm_int(v.loops),
       vm_string(q->pool, "whole", 5),    vm_bool(v.whole),
-      vm_string(q->pool, "divides", 7),  vm_bool(v.divides)};
-  q->answer = vm_list(q->pool, VM_MAP, fields, 8);
+      vm_string(q->pool, "divides", 7),  vm_bool(v.divides),
+      vm_string(q->pool, "pieces", 6),   vm_bool(v.pieces)};
+  q->answer = vm_list(q->pool, VM_MAP, fields, 10);
   return true;
 }
 

@@ -168,6 +168,28 @@ do
   assert(sch:data_parallel_loops(block, 8, 0, 0).parallel == 4
          and sch:data_parallel_loops(block, 100, 0, 0).parallel == 5)
 end
+-- Halves that change places lie together in pieces of 16: they are vectors, and several of a longer row; so are heads
+-- side by side. Pieces that no 16 divide, those that do not begin at a multiple, and neighbours that change places are
+-- not.
+for _, case in ipairs {
+  {64, 1, false, function(j) return te.floormod(j + 32, 64) end},
+  {128, 0, true, function(j) return te.floormod(j + 64, 128) end},
+  {128, 0, true, function(j) return te.floordiv(j, 64) * 64 + te.floormod(te.floormod(j, 64) + 32, 64) end},
+  {128, 0, true, function(j) return te.floordiv(j, 32) end},
+  {128, 0, false, function(j) return te.floormod(j + 60, 120) end},
+  {128, 0, false, function(j) return te.floormod(j + 8, 128) end},
+  {128, 0, false, function(j) return te.floormod(te.floordiv(j, 16), 4) end},
+  {128, 0, false, function(j) return te.floormod(j * 2, 128) end},
+  {128, 0, false, function(j) return te.floordiv(j, 2) * 2 + (1 - te.floormod(j, 2)) end},
+} do
+  local extent, vector, divides, place = table.unpack(case)
+  local A = te.placeholder({4, 128}, "float32", "A")
+  local sch = ms.schedule(te.func("turned", {A, te.compute({4, extent}, function(i, j)
+    return A[{i, j}] + A[{i, place(j)}]
+  end, "C")}))
+  local found = sch:data_parallel_loops(sch:get_sblock "C", 0, 64, 0)
+  assert(found.vector == vector and found.divides == divides and found.pieces == (vector > 0 or divides))
+end
 local found = inner:data_parallel_loops(inner:get_sblock "C", 8, 0, 0)
 assert(found.parallel == 1 and found.vector == 0 and found.whole == false)
 found = inner:data_parallel_loops(inner:get_sblock "C", 0, 64, 0) -- the innermost reduces

@@ -314,7 +314,7 @@ static void test_queries(void **state) {
   asked(sch, "iter_extents", &block, 1, "[64, 16, 32]");
   asked(sch, "is_spatial", &block, 1, "false");
   asked(sch, "data_parallel_loops", (struct vm_value[]){block, vm_int(8), vm_int(16), vm_int(0)}, 4,
-        "{\"parallel\": 0, \"vector\": 0, \"whole\": false, \"divides\": false}"); /* it is parallel, and k reduces */
+        "{\"parallel\": 0, \"vector\": 0, \"whole\": false, \"divides\": false, \"pieces\": false}"); /* k reduces */
   asked(sch, "has_init", &block, 1, "true");
   asked(sch, "reduction_blocks", NULL, 0, "[\"C\"]");
   asked(sch, "has_dynamic_loop", NULL, 0, "false");
