@@ -127,6 +127,20 @@ function common.broadcast_element(X, indices)
   return X[at]
 end
 
+-- Rows of `size` elements, of which the first `turned` are pairs: the halves of them beside each other, or neighbours
+-- (interleaved). Of element e: the number of its pair, whether it is the first of it, and where the other is. For those
+-- that are in no pair it is any pair. Halves change places by quotients, so that vectors are of neighbours.
+function common.pair_of(e, size, turned, interleaved)
+  local half = turned // 2
+  if not interleaved then return te.floormod(e, half), te.lt(e, half), te.floormod(e + half, turned) end
+  local first = te.eq(te.floormod(e, 2), 0)
+  local other = te.minimum(te.maximum(te.select(first, e + 1, e - 1), 0), size - 1)
+  return te.minimum(te.floordiv(e, 2), half - 1), first, other
+end
+
+-- An element of a pair, of which y is the other, turned by an angle.
+function common.turn(x, y, first, cos, sin) return te.select(first, x * cos - y * sin, x * cos + y * sin) end
+
 function common.zero(type) return te.const(common.is_float(type) and 0.0 or 0, type) end
 
 return common

@@ -192,12 +192,31 @@ operator("softmax", "shape=512x512 axis=-1 dtype=float32", "exponentials of a di
   local X = input("X", a.shape, a)
   return {X, ops.softmax(X, a.axis)}
 end)
+-- Rows, and what has their last dimensions.
+local function rows_and(what, a, names)
+  if a.last > #a.shape then common.fail(what, "last is %d, but shape has %d dimensions", a.last, #a.shape) end
+  local inner, tensors = {table.unpack(a.shape, #a.shape - a.last + 1)}, {input("X", a.shape, a)}
+  for name in names:gmatch "%S+" do tensors[#tensors + 1] = input(name, inner, a) end
+  return table.unpack(tensors)
+end
 operator("layer_norm", "shape=512x768 last=1 dtype=float32", "normalized over the last dimensions", function(a)
-  if a.last > #a.shape then common.fail("layer_norm", "last is %d, but shape has %d dimensions", a.last, #a.shape) end
-  local inner = {table.unpack(a.shape, #a.shape - a.last + 1)}
-  local X, gamma, beta = input("X", a.shape, a), input("gamma", inner, a), input("beta", inner, a)
+  local X, gamma, beta = rows_and("layer_norm", a, "gamma beta")
   return {X, gamma, beta, ops.layer_norm(X, gamma, beta)}
 end)
+operator("rms_norm", "shape=512x768 last=1 dtype=float32", "over the root of the mean square of the last dimensions",
+  function(a)
+  local X, gamma = rows_and("rms_norm", a, "gamma")
+  return {X, gamma, ops.rms_norm(X, gamma)}
+end)
+operator("rotary", "shape=32x512x128 turned=auto interleaved=false dtype=float32",
+  "pairs of elements turned by an angle of their row", function(a)
+  if #a.shape < 2 then common.fail("rotary", "shape has %d dimensions; rows of elements have 2 or more", #a.shape) end
+  local turned = a.turned ~= "auto" and a.turned or a.shape[#a.shape]
+  local X, angles = input("X", a.shape, a), {a.shape[#a.shape - 1], math.max(1, turned // 2)}
+  local cos, sin = input("cos", angles, a), input("sin", angles, a)
+  return {X, cos, sin, ops.rotary(X, cos, sin, {turned = turned, interleaved = a.interleaved})}
+end, {turned = {"open_count", "elements of a row, the first, that are turned; auto: all"},
+      interleaved = {"flag", "whether pairs are neighbours, and not halves of what is turned"}})
 operator("batch_norm", "shape=1x56x56x64 axis=-1 dtype=float32", "normalized by a given mean and variance", function(a)
   local X, vectors = input("X", a.shape, a), {}
   for i, name in ipairs {"gamma", "beta", "mean", "variance"} do vectors[i] = along("batch_norm", name, a) end

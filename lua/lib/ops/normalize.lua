@@ -1,4 +1,5 @@
--- Operators that normalize along dimensions by what they reduce there: softmax, layer norm, attention. For short floats
+-- Operators that normalize along dimensions by what they reduce there: softmax, norms, attention; and what turns
+-- attention's queries and keys, rotary embeddings. For short floats
 -- what is between is held in float32; the result has the type of what was given.
 local ms = msched
 local te, common = ms.te, ms.load "lua.lib.ops.common"
@@ -38,20 +39,18 @@ function ops.softmax(X, axis, name)
   return softmax(X, common.axis("softmax", axis or -1, #X.shape), name)
 end
 
--- Ba, Kiros and Hinton, "Layer Normalization": over the last dimensions, those that gamma and beta have.
-function ops.layer_norm(X, gamma, beta, options)
-  local what = "layer_norm"
-  local o = common.options(what, options, {epsilon = 1e-5, name = what})
+-- Norms over the last dimensions, those that gamma has: how many come before, the extents and the number of elements of
+-- one, and sums over it, each f of an element and its row.
+local function over_last(what, X, gamma, type)
   common.check_tensor(what, "X", X)
   common.check_float(what, "X", X)
   common.check_tensor(what, "gamma", gamma)
-  local outer = #X.shape - #gamma.shape
+  local outer, count = #X.shape - #gamma.shape, 1
   if outer < 0 or #gamma.shape == 0 then common.fail(what, "gamma has %d dimensions, X %d", #gamma.shape, #X.shape) end
-  local inner, type, count = {table.unpack(X.shape, outer + 1)}, common.sums(X.type), 1
+  local inner = {table.unpack(X.shape, outer + 1)}
   common.check_shape(what, "gamma", gamma, inner)
-  common.check_shape(what, "beta", beta, inner)
   for _, extent in ipairs(inner) do count = count * extent end
-  local function total(name, f)
+  return outer, inner, count, function(name, f)
     local axes = {}
     for d, extent in ipairs(inner) do axes[d] = te.reduce_axis(extent, "k" .. d - 1) end
     return te.compute({table.unpack(X.shape, 1, outer)}, function(...)
@@ -60,6 +59,15 @@ function ops.layer_norm(X, gamma, beta, options)
       return te.sum(f(te.cast(X[at], type), {...}), axes)
     end, name)
   end
+end
+
+-- Ba, Kiros and Hinton, "Layer Normalization".
+function ops.layer_norm(X, gamma, beta, options)
+  local what = "layer_norm"
+  local o = common.options(what, options, {epsilon = 1e-5, name = what})
+  local type = te.is_tensor(X) and common.sums(X.type)
+  local outer, inner, count, total = over_last(what, X, gamma, type)
+  common.check_shape(what, "beta", beta, inner)
   local function mean(sum, at) return sum[at] * (1.0 / count) end
   local sum = total(o.name .. "_sum", function(x) return x end)
   local squares = total(o.name .. "_squares", function(x, at) return (x - mean(sum, at)) * (x - mean(sum, at)) end)
@@ -68,6 +76,50 @@ function ops.layer_norm(X, gamma, beta, options)
     local row, column = {table.unpack(at, 1, outer)}, {table.unpack(at, outer + 1)}
     local normal = (te.cast(X(...), type) - mean(sum, row)) * te.rsqrt(mean(squares, row) + o.epsilon)
     return te.cast(normal * te.cast(gamma[column], type) + te.cast(beta[column], type), X.type)
+  end, o.name)
+end
+
+-- Zhang and Sennrich, "Root Mean Square Layer Normalization", NeurIPS 2019.
+function ops.rms_norm(X, gamma, options)
+  local what = "rms_norm"
+  local o = common.options(what, options, {epsilon = 1e-5, name = what})
+  local type = te.is_tensor(X) and common.sums(X.type)
+  local outer, _, count, total = over_last(what, X, gamma, type)
+  local squares = total(o.name .. "_squares", function(x) return x * x end)
+  return te.compute(X.shape, function(...)
+    local at = {...}
+    local row, column = {table.unpack(at, 1, outer)}, {table.unpack(at, outer + 1)}
+    local normal = te.cast(X(...), type) * te.rsqrt(squares[row] * (1.0 / count) + o.epsilon)
+    return te.cast(normal * te.cast(gamma[column], type), X.type)
+  end, o.name)
+end
+
+-- Su et al., "RoFormer", 2021: pairs of elements of (batch…, rows, d) turned by an angle of their row, whose cosine and
+-- sine are given, each (rows, turned / 2). Of each row the first `turned` elements are turned, all unless it is given.
+function ops.rotary(X, cos, sin, options)
+  local what = "rotary"
+  local o = common.options(what, options, {turned = false, interleaved = false, name = what})
+  common.check_flags(what, o, "interleaved")
+  common.check_tensor(what, "X", X)
+  common.check_float(what, "X", X)
+  if #X.shape < 2 then common.fail(what, "X has %d dimensions; rows of elements have 2 or more", #X.shape) end
+  local rows, size = X.shape[#X.shape - 1], X.shape[#X.shape]
+  local turned = o.turned and common.check_integer(what, "turned", o.turned, 2) or size
+  if turned % 2 ~= 0 or turned > size or turned == 0 then
+    common.fail(what, "turned is %d; an even number of at most %d, which X has in a row, is expected", turned, size)
+  end
+  common.check_shape(what, "cos", cos, {rows, turned // 2})
+  common.check_shape(what, "sin", sin, {rows, turned // 2})
+  local type = common.sums(X.type)
+  return te.compute(X.shape, function(...)
+    local at = {...}
+    local e, row = at[#at], at[#at - 1]
+    local pair, first, other = common.pair_of(e, size, turned, o.interleaved)
+    local x = te.cast(X(...), type)
+    at[#at] = other
+    local z = common.turn(x, te.cast(X[at], type), first, te.cast(cos[{row, pair}], type),
+                          te.cast(sin[{row, pair}], type))
+    return te.cast(turned < size and te.select(te.lt(e, turned), z, x) or z, X.type)
   end, o.name)
 end
 

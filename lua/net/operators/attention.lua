@@ -3,6 +3,7 @@ local ms = msched
 local te, common, element_types = ms.te, ms.load "lua.net.common", ms.load "lua.lib.element_types"
 local operators, attention = {}, {}
 local compute, reduce, wide = common.compute, common.reduce, common.wide
+local pair_of, turn = ms.load "lua.lib.ops.common".pair_of, ms.load "lua.lib.ops.common".turn
 
 -- ---- Heads -------------------------------------------------------------------------------------------------------
 
@@ -281,7 +282,6 @@ end
 -- Pairs of elements turned by an angle of each place: halves of a head beside each other, or neighbours.
 --   cos, sin(b, p, e)   of pair e
 function attention.turned(X, H, turned, interleaved, cos, sin, gives)
-  local half = turned // 2
   return compute(gives, X.type, function(i)
     local b, h, p, e
     if #gives == 4 then b, h, p, e = i[1], i[2], i[3], i[4]
@@ -289,17 +289,9 @@ function attention.turned(X, H, turned, interleaved, cos, sin, gives)
       b, h, p, e = i[1], H.heads == 1 and te.const(0, "int32") or te.floordiv(i[3], H.size), i[2],
         H.heads == 1 and i[3] or te.floormod(i[3], H.size)
     end
-    local pair, first, other
-    if interleaved then
-      pair, first = te.minimum(te.floordiv(e, 2), half - 1), te.eq(te.floormod(e, 2), 0)
-      other = te.minimum(te.maximum(te.select(first, e + 1, e - 1), 0), H.size - 1)
-    else
-      pair, first = te.floormod(e, half), te.lt(e, half)
-      other = te.minimum(te.maximum(te.select(first, e + half, e - half), 0), H.size - 1)
-    end
+    local pair, first, other = pair_of(e, H.size, turned, interleaved)
     local x, y = wide(H.at(b, h, p, e)), wide(H.at(b, h, p, other))
-    local c, s = wide(cos(b, p, pair)), wide(sin(b, p, pair))
-    local z = te.select(first, x * c - y * s, x * c + y * s)
+    local z = turn(x, y, first, wide(cos(b, p, pair)), wide(sin(b, p, pair)))
     return turned < H.size and te.select(te.lt(e, turned), z, x) or z
   end)
 end

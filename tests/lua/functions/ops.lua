@@ -336,6 +336,10 @@ do
     local variance = sum({4, 5}, function(p, q) return (x[{i[1], p, q}] - mean) ^ 2 end) / 20
     return (x[i] - mean) / math.sqrt(variance + 1e-5) * g[{i[2], i[3]}] + b[{i[2], i[3]}]
   end)
+  holds("rms_norm", {X, gamma, (ops.rms_norm(X, gamma, {epsilon = 0.5}))}, function(i, x, g)
+    local squares = sum({4, 5}, function(p, q) return x[{i[1], p, q}] ^ 2 end)
+    return x[i] / math.sqrt(squares / 20 + 0.5) * g[{i[2], i[3]}]
+  end)
   local names, tensors = {"gamma", "beta", "mean", "variance"}, {X}
   for d, name in ipairs(names) do tensors[d + 1] = tensor(name, {4}) end
   local Y = ops.batch_norm(X, tensors[2], tensors[3], tensors[4], ops.abs(tensors[5]), {axis = 2, epsilon = 0.5})
@@ -344,6 +348,20 @@ do
     local c = {i[2]}
     return (x[i] - m[c]) / math.sqrt(math.abs(v[c]) + 0.5) * g[c] + b[c]
   end)
+end
+for _, case in ipairs {{false, 6}, {true, 6}, {false, 4}, {true, 4}, {false, false, "float16"}} do
+  local interleaved, turned, type = table.unpack(case)
+  local half = (turned or 6) // 2
+  local X, C, S = tensor("X", {2, 3, 6}, type), tensor("C", {3, half}, type), tensor("S", {3, half}, type)
+  local Y = ops.rotary(X, C, S, {turned = turned, interleaved = interleaved})
+  holds("rotary", {X, C, S, Y}, function(i, x, c, s)
+    local e = i[3]
+    if e >= 2 * half then return x[i] end
+    local first, pair = interleaved and e % 2 == 0 or not interleaved and e < half, interleaved and e // 2 or e % half
+    local apart = (interleaved and 1 or half) * (first and 1 or -1)
+    local y = x[{i[1], i[2], e + apart}] * s[{i[2], pair}]
+    return x[i] * c[{i[2], pair}] + (first and -y or y)
+  end, type and 1e-2)
 end
 for _, causal in ipairs {false, true} do
   local Q, K, V = tensor("Q", {2, 2, 3, 4}), tensor("K", {2, 2, 5, 4}), tensor("V", {2, 2, 5, 6})
@@ -537,6 +555,14 @@ for _, case in ipairs {
   {"sum: axis -1 is there twice", ops.sum, X, {4, -1}},
   {"sum: there is no axis to reduce over", ops.sum, X, {}},
   {"softmax: X is of int32", ops.softmax, tensor("X", {3, 3}, "int32")},
+  {"rms_norm: extent 1 of gamma is 5, not 4", ops.rms_norm, X, tensor("gamma", {5})},
+  {"rms_norm: gamma has 5 dimensions, X 4", ops.rms_norm, X, tensor("gamma", {2, 1, 8, 8, 4})},
+  {"rms_norm: there is no option `turned`", ops.rms_norm, X, tensor("gamma", {4}), {turned = 2}},
+  {"rotary: turned is 3; an even number of at most 4", ops.rotary, X, X, X, {turned = 3}},
+  {"rotary: turned is 6; an even number of at most 4", ops.rotary, X, X, X, {turned = 6}},
+  {"rotary: interleaved is 1; true or false", ops.rotary, X, X, X, {interleaved = 1}},
+  {"rotary: extent 2 of cos is 4, not 2", ops.rotary, X, tensor("C", {8, 4}), X},
+  {"rotary: X has 1 dimensions", ops.rotary, tensor("X", {4}), X, X},
   {"layer_norm: extent 1 of gamma is 5, not 4", ops.layer_norm, X, tensor("gamma", {5}), tensor("beta", {4})},
   {"attention: 4 heads of queries do not share 3 of keys evenly", ops.attention, tensor("Q", {4, 3, 4}),
    tensor("K", {3, 5, 4}), tensor("V", {3, 5, 4})},
