@@ -48,17 +48,17 @@ struct emit {
   LLVMContextRef context;
   LLVMModuleRef module;
   LLVMBuilderRef builder;
-  LLVMValueRef function;    /* being written */
-  LLVMBasicBlockRef entry;  /* its first block: allocas go here */
-  LLVMBasicBlockRef leave;  /* where a failed assertion goes */
-  LLVMValueRef *vars;       /* value of each variable; integers of 64 bits. NULL: not in scope */
-  uint8_t *lets;            /* by variable: it is bound inside of an expression */
-  struct emit_steps *steps; /* of the loop at hand, or NULL */
-  LLVMValueRef *buffers;    /* pointer to the first element of each buffer */
-  uint8_t *numbers;         /* by buffer: it holds no NaN */
-  tir_buffer stored;        /* by the store whose value is written; TIR_NONE: by none */
-  tir_stmt store;           /* at hand, or TIR_NONE */
-  uint32_t streamed_count;  /* since a loop began: more than there is room for push out the first */
+  LLVMValueRef function;       /* being written */
+  LLVMBasicBlockRef entry;     /* its first block: allocas go here */
+  LLVMBasicBlockRef leave;     /* where a failed assertion goes */
+  LLVMValueRef *vars;          /* value of each variable; integers of 64 bits. NULL: not in scope */
+  uint8_t *lets;               /* by variable: it is bound inside of an expression */
+  struct emit_steps *steps;    /* of the loop at hand, or NULL */
+  LLVMValueRef *buffers;       /* pointer to the first element of each buffer */
+  uint8_t *of_buffer, *of_var; /* facts of their NaN: EMIT_NUMBER, EMIT_SHORT_NAN */
+  tir_buffer stored;           /* by the store whose value is written; TIR_NONE: by none */
+  tir_stmt store;              /* at hand, or TIR_NONE */
+  uint32_t streamed_count;     /* since a loop began: more than there is room for push out the first */
   struct emit_streamed {
     tir_buffer buffer;
     tir_expr index;
@@ -97,6 +97,8 @@ LLVMValueRef emit_machine_intrinsic(struct emit *e, const char *name, LLVMValueR
 LLVMTypeRef emit_type(struct emit *e, tir_type type);
 uint64_t emit_type_bytes(tir_type type); /* of one element as stored */
 LLVMValueRef emit_splat(struct emit *e, LLVMValueRef scalar, int lanes);
+/* A float32 that was computed and has EMIT_SHORT_NAN, as bfloat16. */
+LLVMValueRef emit_round_to_bfloat(struct emit *e, LLVMValueRef value, tir_type to);
 LLVMValueRef emit_cast(struct emit *e, LLVMValueRef value, tir_type from, tir_type to);
 LLVMValueRef emit_int64(struct emit *e, int64_t value);
 /* emit_expr.c */
@@ -107,8 +109,12 @@ LLVMValueRef emit_number(struct emit *e, tir_expr x); /* the same of any integer
 LLVMValueRef emit_choice(struct emit *e, tir_type type, tir_expr condition, tir_expr then, tir_expr otherwise);
 LLVMValueRef emit_bound(struct emit *e, tir_expr value); /* what a variable is that is bound to it */
 /* emit_numbers.c */
-void emit_find_numbers(struct emit *e);                   /* fills `numbers` */
-bool emit_is_number(const struct emit *e, tir_expr real); /* whether it is never NaN */
+enum {
+  EMIT_NUMBER = 1,   /* it is never NaN */
+  EMIT_SHORT_NAN = 2 /* where it is NaN, it has no bits below those of a bfloat16 */
+};
+void emit_find_facts(struct emit *e);                     /* fills `of_buffer` and `of_var` */
+unsigned emit_facts(const struct emit *e, tir_expr real); /* of them, which hold */
 /* emit_division.c */
 /* Whether vectors of a type are divided by one number faster than element by element. */
 bool emit_divides_at_once(const struct emit *e, tir_type type, tir_expr divisor);

@@ -147,7 +147,7 @@ LLVMValueRef emit_index(struct emit *e, tir_expr x) {
 
 /* Of a constant LLVM knows by itself that it is never NaN. */
 static bool is_loaded_number(const struct emit *e, tir_expr x) {
-  return (tir_at(e->ir, x)->flags & TIR_HAS_LOAD) && emit_is_number(e, x);
+  return (tir_at(e->ir, x)->flags & TIR_HAS_LOAD) && (emit_facts(e, x) & EMIT_NUMBER);
 }
 
 static LLVMValueRef arithmetic(struct emit *e, const struct tir_expr_node *n, LLVMValueRef a, LLVMValueRef b) {
@@ -302,6 +302,13 @@ static bool is_widened(const struct emit *e, tir_expr x) {
   return n->kind == TIR_CAST && tir_type_is_short(tir_type_of(e->ir, n->a));
 }
 
+/* What arithmetic gave, where NaN is quiet; of two, either. */
+static bool is_arithmetic(const struct emit *e, tir_expr x) {
+  const struct tir_expr_node *n = tir_at(e->ir, x);
+  if (n->kind == TIR_SELECT) return is_arithmetic(e, n->b) && is_arithmetic(e, n->c);
+  return n->kind >= TIR_ADD && n->kind <= TIR_DIV;
+}
+
 /* A step of arithmetic in 16 bits, computed in 32, is rounded before the next: LLVM, which makes one short operation of
  * it where the CPU has that, must not join it with another. */
 static LLVMValueRef cast(struct emit *e, const struct tir_expr_node *n) {
@@ -311,7 +318,11 @@ static LLVMValueRef cast(struct emit *e, const struct tir_expr_node *n) {
   if (part) return part;
   bool step = tir_type_is_short(n->type) && of->kind >= TIR_ADD && of->kind <= TIR_MAX &&
               (is_widened(e, of->a) || is_widened(e, of->b));
-  return emit_cast(e, step ? binary(e, of, false) : emit_expr(e, n->a), of->type, n->type);
+  LLVMValueRef value = step ? binary(e, of, false) : emit_expr(e, n->a);
+  bool rounds = tir_type_code(n->type) == TIR_BFLOAT && tir_type_with_lanes(of->type, 1) == TIR_T_F32;
+  if (rounds && is_arithmetic(e, n->a) && (emit_facts(e, n->a) & EMIT_SHORT_NAN))
+    return emit_round_to_bfloat(e, value, n->type);
+  return emit_cast(e, value, of->type, n->type);
 }
 
 /* Of a type that is its bits, as integers. */

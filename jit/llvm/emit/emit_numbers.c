@@ -1,26 +1,69 @@
-/* Which values are never NaN. Maxima and minima leave NaN out, so what a reduction by them has gathered so far is none,
- * if it began with none: of it and an element x86 then takes one instruction, where three check both.
+/* Which values are never NaN, and of which NaN has the bits of a bfloat16 alone.
  *
- * A buffer holds no NaN where each store to it writes none, if no load of such a buffer gives one: by induction over
- * the stores that are carried out. What was never written is left out: nothing depends on it. */
+ * Maxima and minima leave NaN out, so what a reduction by them has gathered so far is none, if it began with none: of
+ * it and an element x86 then takes one instruction, where three check both. And arithmetic gives the NaN of an operand,
+ * made quiet, or one of its own, whose lower bits are zeros. So what is computed of widened bfloat16 alone is rounded
+ * to bfloat16 as a number is: the addition that rounds changes no higher bit of such NaN.
+ *
+ * A buffer, or a variable, has a property where each value that it gets has it, if no load of such a buffer gives one
+ * that lacks it: by induction over the stores that are carried out. What was never written is left out: nothing depends
+ * on it. Source: IEEE 754-2019, section 6.2.3 (propagation), and how x86 and ARM do it. */
 #include "emit.h"
 
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
-bool emit_is_number(const struct emit *e, tir_expr x) {
+/* Functions that are arithmetic of their argument. */
+static bool is_arithmetic(const char *name) {
+  return !strcmp(name, "exp") || !strcmp(name, "sqrt") || !strcmp(name, "rsqrt");
+}
+
+/* Expressions are graphs: a node that several share is asked of again, but of so many in all. */
+enum { MOST_NODES = 512 };
+static unsigned facts_of(const struct emit *e, tir_expr x, int *left);
+
+static unsigned of_cast(const struct emit *e, const struct tir_expr_node *n, int *left) {
+  tir_type from = tir_type_of(e->ir, n->a);
+  if (tir_type_is_byte(n->type)) return 0; /* these have NaN in the place of infinity */
+  if (!tir_type_is_float(from)) return tir_type_is_float(n->type) ? EMIT_NUMBER | EMIT_SHORT_NAN : 0;
+  unsigned facts = facts_of(e, n->a, left), number = facts & EMIT_NUMBER;
+  if (from == n->type) return facts;
+  return tir_type_code(from) == TIR_BFLOAT ? number | EMIT_SHORT_NAN : number;
+}
+
+static unsigned facts_of(const struct emit *e, tir_expr x, int *left) {
   const struct tir_expr_node *n = tir_at(e->ir, x);
+  if (--*left < 0) return 0;
+  unsigned a, b;
   switch (n->kind) {
-  case TIR_FLOAT_IMM: return !isnan(n->real);
+  case TIR_FLOAT_IMM: return EMIT_SHORT_NAN | (isnan(n->real) ? 0 : EMIT_NUMBER);
   case TIR_MIN:
-  case TIR_MAX: return emit_is_number(e, n->a) || emit_is_number(e, n->b);
-  case TIR_BROADCAST: return emit_is_number(e, n->a);
-  case TIR_SELECT: return emit_is_number(e, n->b) && emit_is_number(e, n->c);
-  case TIR_CAST: /* floats of 8 bits have NaN in the place of infinity */
-    return !tir_type_is_byte(n->type) && tir_type_is_float(tir_type_of(e->ir, n->a)) && emit_is_number(e, n->a);
-  case TIR_LOAD: return e->numbers[n->ref];
-  default: return false;
+  case TIR_MAX:
+    a = facts_of(e, n->a, left);
+    b = facts_of(e, n->b, left);
+    return (a & b & EMIT_SHORT_NAN) | ((a | b) & EMIT_NUMBER);
+  case TIR_ADD:
+  case TIR_SUB:
+  case TIR_MUL:
+  case TIR_DIV:
+    a = facts_of(e, n->a, left);
+    return tir_type_is_float(n->type) ? a & facts_of(e, n->b, left) & EMIT_SHORT_NAN : 0;
+  case TIR_BROADCAST: return facts_of(e, n->a, left);
+  case TIR_SELECT: a = facts_of(e, n->b, left); return a & facts_of(e, n->c, left);
+  case TIR_LET: return facts_of(e, n->b, left);
+  case TIR_CAST: return of_cast(e, n, left);
+  case TIR_LOAD: return e->of_buffer[n->ref];
+  case TIR_VAR: return e->of_var[n->ref];
+  case TIR_CALL:
+    if (n->count != 1 || !is_arithmetic(tir_text(e->ir, n->ref))) return 0;
+    return facts_of(e, tir_operands(e->ir, n->operands)[0], left) & EMIT_SHORT_NAN;
+  default: return 0;
   }
+}
+
+unsigned emit_facts(const struct emit *e, tir_expr x) {
+  int left = MOST_NODES;
+  return facts_of(e, x, &left);
 }
 
 /* Whether all stores to the buffer are statements of their own: nothing else shares its memory. */
@@ -29,22 +72,43 @@ static bool is_stored_by_name(const struct emit *e, tir_buffer buffer) {
   return tir_type_is_float(b->type) && (!b->data || tir_is_placed(e->ir, buffer));
 }
 
-void emit_find_numbers(struct emit *e) {
+/* What begins with all properties, before what it gets is looked at. */
+static void begin_facts(struct emit *e) {
   const struct tir *ir = e->ir;
   for (uint32_t s = 1; s < ir->stmts.count; s++) {
     const struct tir_stmt_node *n = &ir->stmts.at[s];
     if (n->kind == TIR_ALLOC || n->kind == TIR_DECLARE)
-      e->numbers[n->alloc.buffer] = is_stored_by_name(e, n->alloc.buffer);
+      e->of_buffer[n->alloc.buffer] = is_stored_by_name(e, n->alloc.buffer) ? EMIT_NUMBER | EMIT_SHORT_NAN : 0;
+    if (n->kind == TIR_BIND) e->of_var[n->bind.var] = EMIT_NUMBER | EMIT_SHORT_NAN;
   }
-  for (uint32_t x = 1; x < ir->exprs.count; x++)
-    if (ir->exprs.at[x].kind == TIR_DATA) e->numbers[ir->exprs.at[x].ref] = 0;
+  for (uint32_t x = 1; x < ir->exprs.count; x++) {
+    const struct tir_expr_node *n = &ir->exprs.at[x];
+    if (n->kind == TIR_DATA) e->of_buffer[n->ref] = 0;
+    if (n->kind == TIR_LET) e->of_var[n->ref] = EMIT_NUMBER | EMIT_SHORT_NAN;
+  }
+}
+
+/* Takes from a buffer or a variable what a value that it gets lacks. */
+static bool take(struct emit *e, uint8_t *facts, tir_expr value) {
+  uint8_t left = *facts ? (uint8_t)(*facts & emit_facts(e, value)) : 0;
+  bool changed = left != *facts;
+  *facts = left;
+  return changed;
+}
+
+void emit_find_facts(struct emit *e) {
+  const struct tir *ir = e->ir;
+  begin_facts(e);
   for (bool changed = true; changed;) {
     changed = false;
     for (uint32_t s = 1; s < ir->stmts.count; s++) {
       const struct tir_stmt_node *n = &ir->stmts.at[s];
-      if (n->kind != TIR_STORE || !e->numbers[n->store.buffer] || emit_is_number(e, n->store.value)) continue;
-      e->numbers[n->store.buffer] = 0;
-      changed = true;
+      if (n->kind == TIR_STORE) changed |= take(e, &e->of_buffer[n->store.buffer], n->store.value);
+      if (n->kind == TIR_BIND) changed |= take(e, &e->of_var[n->bind.var], n->bind.value);
+    }
+    for (uint32_t x = 1; x < ir->exprs.count; x++) {
+      const struct tir_expr_node *n = &ir->exprs.at[x];
+      if (n->kind == TIR_LET) changed |= take(e, &e->of_var[n->ref], n->a);
     }
   }
 }

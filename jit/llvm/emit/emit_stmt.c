@@ -340,9 +340,10 @@ bool jit_emit(LLVMModuleRef module, const struct tir *ir, tir_func f, const char
   e.vars = calloc(ir->vars.count, sizeof *e.vars);
   e.lets = calloc(ir->vars.count, sizeof *e.lets);
   e.buffers = calloc(ir->buffers.count, sizeof *e.buffers);
-  e.numbers = calloc(ir->buffers.count, sizeof *e.numbers);
-  if (!e.vars || !e.lets || !e.buffers || !e.numbers) abort();
-  emit_find_numbers(&e);
+  e.of_buffer = calloc(ir->buffers.count, sizeof *e.of_buffer);
+  e.of_var = calloc(ir->vars.count, sizeof *e.of_var);
+  if (!e.vars || !e.lets || !e.buffers || !e.of_buffer || !e.of_var) abort();
+  emit_find_facts(&e);
   char inner_name[256];
   snprintf(inner_name, sizeof inner_name, "%s.inner", name);
   LLVMValueRef inner = declare_inner(&e, inner_name);
@@ -352,7 +353,8 @@ bool jit_emit(LLVMModuleRef module, const struct tir *ir, tir_func f, const char
   free(e.vars);
   free(e.lets);
   free(e.buffers);
-  free(e.numbers);
+  free(e.of_buffer);
+  free(e.of_var);
   free(e.shared);
   return !e.failed;
 }

@@ -118,20 +118,33 @@ static LLVMValueRef round_by_instruction(struct emit *e, LLVMValueRef value, tir
   return LLVMBuildBitCast(e->builder, LLVMBuildFPCast(e->builder, value, type, ""), emit_type(e, to), "");
 }
 
-/* float32 to bfloat16, to the nearest, by its bits. */
-static LLVMValueRef round_to_bfloat(struct emit *e, LLVMValueRef value, tir_type to) {
+/* float32 to bfloat16, to the nearest, by its bits; checks: what is NaN keeps its upper ones. */
+static LLVMValueRef round_by_bits(struct emit *e, LLVMValueRef value, tir_type to, bool checks) {
   LLVMBuilderRef w = e->builder;
   int lanes = tir_type_lanes(to);
   LLVMValueRef bits = LLVMBuildBitCast(w, value, emit_type(e, TIR_TYPE(TIR_UINT, 32, lanes)), "");
   LLVMValueRef high = LLVMBuildLShr(w, bits, whole(e, 16, lanes), "");
   LLVMValueRef odd = LLVMBuildAnd(w, high, whole(e, 1, lanes), "");
   LLVMValueRef half = LLVMBuildAdd(w, odd, whole(e, 0x7fff, lanes), "");
-  LLVMValueRef rounded = LLVMBuildLShr(w, LLVMBuildAdd(w, bits, half, ""), whole(e, 16, lanes), "");
-  LLVMValueRef none = LLVMBuildFCmp(w, LLVMRealUNO, value, value, "");
-  LLVMValueRef quiet = LLVMBuildOr(w, high, whole(e, 0x40, lanes), "");
-  LLVMValueRef chosen = LLVMBuildSelect(w, none, quiet, rounded, "");
+  LLVMValueRef chosen = LLVMBuildLShr(w, LLVMBuildAdd(w, bits, half, ""), whole(e, 16, lanes), "");
+  if (checks) {
+    LLVMValueRef none = LLVMBuildFCmp(w, LLVMRealUNO, value, value, "");
+    LLVMValueRef quiet = LLVMBuildOr(w, high, whole(e, 0x40, lanes), "");
+    chosen = LLVMBuildSelect(w, none, quiet, chosen, "");
+  }
   LLVMValueRef narrow = LLVMBuildTrunc(w, chosen, emit_type(e, TIR_TYPE(TIR_UINT, 16, lanes)), "");
   return LLVMBuildBitCast(w, narrow, emit_type(e, to), "");
+}
+
+static LLVMValueRef round_to_bfloat(struct emit *e, LLVMValueRef value, tir_type to) {
+  return is_rounded_by_instruction(e->target, to) ? round_by_instruction(e, value, to)
+                                                  : round_by_bits(e, value, to, true);
+}
+
+LLVMValueRef emit_round_to_bfloat(struct emit *e, LLVMValueRef value, tir_type to) {
+  if (!is_of_bits(e, to) || is_rounded_by_instruction(e->target, to))
+    return emit_cast(e, value, TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(to)), to);
+  return round_by_bits(e, value, to, false);
 }
 
 static LLVMValueRef widen_bfloat(struct emit *e, LLVMValueRef value, int lanes) {
@@ -226,8 +239,7 @@ LLVMValueRef emit_cast(struct emit *e, LLVMValueRef value, tir_type from, tir_ty
   }
   if (is_of_bits(e, to)) {
     tir_type wide = TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(to));
-    bool by_instruction = is_rounded_by_instruction(e->target, to);
-    return (by_instruction ? round_by_instruction : round_to_bfloat)(e, emit_cast(e, value, from, wide), to);
+    return round_to_bfloat(e, emit_cast(e, value, from, wide), to);
   }
   if (truth && is_float(from))
     return LLVMBuildFCmp(e->builder, LLVMRealUNE, value, LLVMConstNull(LLVMTypeOf(value)), "");
