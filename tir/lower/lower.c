@@ -67,6 +67,8 @@ static const struct {
     {"vectorize", BOTH, "vectorized loops become vector expressions", lower_vectorize, LOWER_NO_VECTORIZED},
     {"flatten", BOTH, "buffers have one dimension", lower_flatten, LOWER_FLAT},
     {"forward", CPU, "what lies in a parameter as in its copy is read there by instructions", lower_forward},
+    {"divisions", GPU, "quotients and remainders are of what all threads have, where these differ by less",
+     lower_divisions},
     {"indices", GPU, "indices take 32 bits where they fit", lower_indices},
     {"dots", GPU, "four products of bytes, added up, become a dot product", lower_dots},
     {"lane_dots", CPU, "sums of products of short neighbours, on vectors, become dot products of the machine's",

@@ -59,6 +59,7 @@ bool lower_alternate(struct lowering *low);     /* overlap.c */
 bool lower_shared_memory(struct lowering *low); /* shared_memory.c */
 bool lower_barriers(struct lowering *low);      /* barriers.c */
 bool lower_gpu_vectorize(struct lowering *low); /* gpu_vectorize.c */
+bool lower_divisions(struct lowering *low);     /* gpu/divisions.c */
 bool lower_indices(struct lowering *low);       /* indices.c */
 bool lower_dots(struct lowering *low);          /* gpu/dots.c */
 bool lower_dot_loops(struct lowering *low);     /* dots.c */
