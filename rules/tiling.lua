@@ -151,7 +151,12 @@ function tiling.add_read_caches(state, level, p, scope)
       sch:compute_at(cache, last(state.tiles[level]), {preserve_unit_loops = true})
       if p.lanes and p.lanes.apart[i] then warp_tile.lay_apart(sch, cache, r.bytes, p.warp_tile) end
       local loops = {sch:get_loops(cache)}
-      sch:fuse(table.move(loops, #loops - #r.shape + 1, #loops, 1, {}))
+      local own = table.move(loops, #loops - #r.shape + 1, #loops, 1, {})
+      if p.by_rows and #own > 1 then
+        sch:annotate(cache, "msched.fetching_rows", 1)
+        own[#own] = nil
+      end
+      if #own > 1 or not p.by_rows then sch:fuse(own) end
       if p.vector_load_lengths then tiling.note_fetch(sch, cache, p, p.runs and p.runs[#caches + 1]) end
       caches[#caches + 1] = cache
     end

@@ -514,7 +514,7 @@ local function for_copies_ahead(sch, block, classes, p, by_columns, a_by_columns
   for i, at in ipairs(classes.inputs) do
     if gcd(runs[i] * reads[at].bytes, WIDEST) < LEAST_COPY then return nil end
   end
-  return setmetatable({runs = runs, order = classes.inputs, widest = true}, {__index = p})
+  return setmetatable({runs = runs, order = classes.inputs, widest = true, by_rows = true}, {__index = p})
 end
 
 -- padding: what sides of the product grow to whole numbers of, {m, n, k}; nil: they stay. stores: the name of how

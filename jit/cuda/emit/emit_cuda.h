@@ -66,9 +66,9 @@ void emit_cuda_shared(struct emit_c *e, tir_expr pointer, int64_t unit);
 const char *emit_cuda_address_function(struct emit_c *e);
 /* Writes the address, of 32 bits, where a buffer of shared memory begins. */
 void emit_cuda_shared_base(struct emit_c *e, tir_buffer buffer);
-/* Writes that, in bytes the whole rounds of its swizzle that an offset has, `between`, and the rest of the offset in
- * elements. Whole rounds leave a swizzle as it is: stage buffers and fragments then differ by what is added to an
- * address, and constants stand in the instruction. */
+/* Writes that, in bytes what of an offset leaves the buffer's swizzle as it is, `between`, and the rest of the offset
+ * in elements: whole rounds, and within a row whole runs. Stage buffers and fragments then differ by what is added to
+ * an address, and constants stand in the instruction. A fragment that begins at the offset stays in its rows. */
 void emit_cuda_place(struct emit_c *e, tir_buffer in, tir_expr offset, const char *between);
 const char *emit_cuda_uniform(struct emit_c *e); /* the function of what is the same in all lanes of a warp */
 /* emit_pairs.c: floats of 16 bits, two at once */

@@ -53,30 +53,66 @@ static uint32_t split_sum(const struct emit_c *e, tir_expr offset, tir_expr part
   return count;
 }
 
+static bool is_multiple_of(const struct emit_c *e, const struct tir_expr_node *n, int64_t number) {
+  return n->kind == TIR_MUL && tir_is_int(e->ir, n->b) && tir_at(e->ir, n->b)->imm % number == 0;
+}
+
+/* Whether a sum of these parts and the constant is in the row, of so many elements, that its whole rows begin. */
+static bool stays_in_row(const struct emit_c *e, const tir_expr *parts, uint32_t count, int64_t constant, int64_t row) {
+  int64_t most = constant % row;
+  for (uint32_t i = 0; i < count; i++) {
+    const struct tir_expr_node *n = tir_at(e->ir, parts[i]);
+    if (is_multiple_of(e, n, row)) continue;
+    if (n->lo < 0 || __builtin_add_overflow(most, n->hi, &most)) return false;
+  }
+  return most < row;
+}
+
+/* Writes those parts that are multiples of a number, but not of `row`, and takes them from the list. */
+static uint32_t write_multiples(struct emit_c *e, tir_expr *parts, uint32_t count, int64_t number, int64_t row) {
+  for (uint32_t i = 0; i < count; i++) {
+    const struct tir_expr_node *n = tir_at(e->ir, parts[i]);
+    if (!is_multiple_of(e, n, number) || (row && is_multiple_of(e, n, row))) continue;
+    emit_c_index_in(e, parts[i], C_SUM);
+    fputs(" + ", e->out);
+    parts[i--] = parts[--count];
+  }
+  return count;
+}
+
+static int64_t take_constants(const struct emit_c *e, tir_expr *parts, uint32_t *count) {
+  int64_t sum = 0;
+  for (uint32_t i = 0; i < *count; i++) {
+    const struct tir_expr_node *n = tir_at(e->ir, parts[i]);
+    if (n->kind != TIR_INT_IMM || n->imm < 0) continue;
+    sum += n->imm;
+    parts[i--] = parts[--*count];
+  }
+  return sum;
+}
+
 void emit_cuda_place(struct emit_c *e, tir_buffer in, tir_expr offset, const char *between) {
   struct tir_swizzle s;
   tir_expr parts[MOST_PARTS];
   uint32_t count = split_sum(e, offset, parts);
   int bytes = emit_c_stored(tir_buffer_at(e->ir, in)->type, 1).bits / 8, log = __builtin_ctz((unsigned)bytes);
-  int64_t round = tir_swizzle_of(e->ir, in, &s) && !s.panel ? (int64_t)(s.mask + 1) << (s.shift - log) : 0, far = 0,
-          near = 0;
+  int64_t near = 0;
   assert(tir_type_lanes(tir_buffer_at(e->ir, in)->type) == 1);
   emit_cuda_shared_base(e, in);
-  if (round) fprintf(e->out, " + %d * (uint32_t)(", bytes);
-  for (uint32_t i = 0; i < count && round; i++) {
-    const struct tir_expr_node *n = tir_at(e->ir, parts[i]);
-    bool whole = n->kind == TIR_MUL && tir_is_int(e->ir, n->b) && tir_at(e->ir, n->b)->imm % round == 0;
-    if (n->kind == TIR_INT_IMM && n->imm >= 0) {
-      far += n->imm / round * round, near += n->imm % round;
-    } else if (whole) {
-      emit_c_index_in(e, parts[i], C_SUM);
-      fputs(" + ", e->out);
-    } else {
-      continue;
+  if (tir_swizzle_of(e->ir, in, &s) && !s.panel) {
+    int64_t row = (int64_t)1 << (s.shift - log), round = (s.mask + 1) * row, run = (s.mask + 1) << (4 - log);
+    near = take_constants(e, parts, &count);
+    int64_t far = near / round * round;
+    near -= far;
+    fprintf(e->out, " + %d * (uint32_t)(", bytes);
+    count = write_multiples(e, parts, count, round, 0);
+    if (stays_in_row(e, parts, count, near, row)) {
+      int64_t beside = near % row / run * run;
+      count = write_multiples(e, parts, count, run, row);
+      far += beside, near -= beside;
     }
-    parts[i--] = parts[--count];
+    fprintf(e->out, "%lld)", (long long)far);
   }
-  if (round) fprintf(e->out, "%lld)", (long long)far);
   fputs(between, e->out);
   for (uint32_t i = 0; i < count; i++) {
     if (i) fputs(" + ", e->out);

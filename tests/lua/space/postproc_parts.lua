@@ -69,6 +69,28 @@ function tests.rewrite_cooperative_fetch()
   check(func, sch)
 end
 
+-- Rows of a copy are shared out by warps, four rows with eight neighbours of each, where whole warps divide them.
+function tests.rewrite_cooperative_fetch_by_rows()
+  for columns, by_rows in pairs {[64] = true, [32] = true, [16] = false} do
+    local func = product(64, 32, columns)
+    local sch = ms.schedule(func)
+    local C = sch:get_sblock "C"
+    local i, j = sch:get_loops(C)
+    local rows, own = sch:split(i, {16, 4})
+    sch:reorder {rows, j, own}
+    sch:bind(rows, "threadIdx.y")
+    sch:bind(j, "threadIdx.x")
+    local copy = sch:cache_read(C, 0, "shared", {C})
+    sch:compute_at(copy, j, {preserve_unit_loops = true})
+    sch:annotate(copy, "meta_schedule.cooperative_fetch", 4)
+    sch:annotate(copy, "msched.fetching_rows", 1)
+    assert(space.postprocess(sch, parts_of(GPU, {postprocs = {"rewrite_cooperative_fetch"}})))
+    assert(has(sch, "T.vectorized(4)") and not has(sch, "fetching_rows"))
+    assert(has(sch, "fused % 8 * 4") == by_rows, tostring(sch))
+    check(func, sch)
+  end
+end
+
 -- Long loops: as they were, blocks by blocks, and all blocks together over what follows; of vectors either.
 function tests.spatial_tiling_of_long_loops()
   local p = {threads = {32}, lengths = {4}, unroll = {2}, blocks = {4}, columns = {32}, rows = {2}, results = 8,
