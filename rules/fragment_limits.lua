@@ -54,10 +54,18 @@ local function hold_shared(self, sch, group, p, by_columns, buffers, unless)
   sch:assert(string.format("%s <= %d", product({self.bytes.output}, batch, self.tile.m, self.tile.n), p.shared_bytes))
 end
 
+-- A step is within a tap, or of whole ones: which one it is, is not computed of each place that a thread copies.
+local function hold_taps(self, sch, group, run)
+  if not run or run % group.multiples.k ~= 0 then return end
+  local step = product(self.tile.k)
+  sch:assert(string.format("%d %% (%s) == 0 or %s %% %d == 0", run, step, step, run))
+end
+
 -- Splits as tiling.split does, and holds what is drawn of the block against p.warp_limits: {threads, warp, registers,
 -- block_registers}, of a block, a warp, a thread and a block, and p.shared_bytes. group: registers of a thread for a
 -- fragment of accumulators and of an operand, and beside both. batch: how many loops come before rows, columns and what
--- is summed. ahead: gets what is drawn of how many steps copies run ahead, of the group's choices; nil: they do not.
+-- is summed. ahead: gets what is drawn of how many steps copies run ahead, of the group's choices; its `run`, where it
+-- has one, is how many neighbours along the sum are of one tap; nil: they do not.
 function fragment_limits.split(sch, block, group, batch, p, by_columns, ahead)
   local reads, written = sch:reads(block), sch:writes(block)[1]
   local self = {warps = {}, bytes = {output = written.bytes}, own = {batch = {}, m = {}, n = {}},
@@ -76,6 +84,7 @@ function fragment_limits.split(sch, block, group, batch, p, by_columns, ahead)
         hold_registers(self, s, group, parameters)
       end
       if kind == "k" and ahead then
+        hold_taps(self, s, group, ahead.run)
         local once = factors[1]:name() .. " <= 1"
         hold_shared(self, s, group, parameters, by_columns, LEAST_BUFFERS, once)
         ahead.steps = common.sample_equal(s, group.ahead)

@@ -544,6 +544,7 @@ local function with_group(sch, block, group, classes, p, padding, stores)
   local ahead, wide = {}, nil -- of fragments
   if group.ahead and not group.warps then
     wide = for_copies_ahead(sch, block, classes, p, by_columns, a_by_columns, packs and number)
+    ahead.run = sums_several(sch, block, classes) and sch:iter_extents(block)[last(classes.k)] or nil
   end
   local copies = products.to_product(sch, block, classes, {by_columns = by_columns, a_by_columns = a_by_columns})
   if padding and not products.pad(sch, block, classes, copies, sides, padding) then return nil end
