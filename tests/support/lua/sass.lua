@@ -1,7 +1,7 @@
 -- SASS as nvdisasm prints it: its kernels, and of each what its main loop has of each class of instructions.
 --   kernels(text)   a list in the order of the text: {name =, all = counts, loop = counts or nil}; counts are a table
 --                   of numbers: `instructions`, each class, what `NOTED` names, and of a loop `products`
--- The main loop: of the loops with at least a quarter of the most products that a loop has, the one of which products
+-- The main loop: of the loops with at least half of the most products that a loop has, the one of which products
 -- are the greatest share, and the shorter of two; without products, the longest loop that has no other. A loop goes
 -- from a label to the last branch back to it.
 local sass = {}
@@ -97,7 +97,7 @@ local function main_loop(list, loops)
     loop.share = loop.products / length
     local is_denser = not best or loop.share > best.share
       or (loop.share == best.share and length < best.counts.instructions)
-    if most > 0 and 4 * loop.products >= most and is_denser then best = loop end
+    if most > 0 and 2 * loop.products >= most and is_denser then best = loop end
     local is_inner = length > loop.counts.control and not contains_another(loops, loop)
     if is_inner and (not longest or length > longest.counts.instructions) then longest = loop end
   end

@@ -265,22 +265,54 @@ static void do_step(struct pipeline *p, tir_expr t, bool whole, bool more, tir_s
   }
 }
 
-/* The statement's only calls are MMAs, and nothing is stored. */
-static bool only_multiplies(const struct tir *ir, tir_stmt top) {
+typedef bool is_call(const struct tir *ir, tir_stmt s);
+
+/* The statement's only calls are such, and nothing is stored. */
+static bool only_calls(const struct tir *ir, tir_stmt top, is_call *is) {
   bool only = true;
   for (tir_stmt s = top; s; s = tir_next(ir, s, top))
-    only &= !tir_is(ir, s, TIR_STORE) && (!tir_is(ir, s, TIR_EVALUATE) || lower_is_product(ir, s));
+    only &= !tir_is(ir, s, TIR_STORE) && (!tir_is(ir, s, TIR_EVALUATE) || is(ir, s));
   return only;
 }
 
-/* Where consumers do nothing but multiply, as many iterations at once as there are stage buffers: which of them, and
- * its mbarriers, are then constants, and nothing is computed of the iteration but the parity. */
+/* Where consumers of a producer warp group do nothing but multiply, as many iterations as there are stage buffers. */
+static int64_t ring_of_consumers(const struct pipeline *p) {
+  bool only = true;
+  for (uint32_t i = 0; i < p->plan.count && only; i++)
+    only = p->parts[i].bulk || only_calls(p->low->ir, p->parts[i].stmt, lower_is_product);
+  return only ? p->plan.ring : 0;
+}
+
+static bool is_of_fragments(const struct tir *ir, tir_stmt s) {
+  return lower_calls(ir, s, TIR_MMA_LOAD) || lower_calls(ir, s, TIR_MMA_SYNC);
+}
+
+/* Where all threads copy to stage buffers, and do nothing besides but load fragments from there and multiply them: as
+ * many iterations as all of these have; 0: it is no such pipeline, or buffers have unlike numbers of them. */
+static int64_t ring_of_copies(const struct pipeline *p) {
+  bool copies = false, multiplies = false, others = false;
+  uint32_t ring = 0;
+  for (uint32_t i = 0; i < p->plan.count; i++) {
+    bool of_fragments = only_calls(p->low->ir, p->parts[i].stmt, is_of_fragments);
+    copies |= p->parts[i].copies, multiplies |= of_fragments;
+    others |= !p->parts[i].copies && !of_fragments;
+  }
+  for (tir_buffer b = 1; b < p->buffers; b++) {
+    if (p->stage_buffers[b] < 2) continue;
+    if (ring && p->stage_buffers[b] != ring) return 0;
+    ring = p->stage_buffers[b];
+  }
+  return copies && multiplies && !others && !p->arrivals ? ring : 0;
+}
+
+/* As many iterations at once as there are stage buffers: which of them, and its mbarriers, are then constants. Nothing
+ * is computed of the iteration but the parity, or where threads copy from. */
 static void unroll_by_ring(const struct pipeline *p, tir_stmt loop) {
   struct tir *ir = p->low->ir;
-  int64_t extent = tir_loop_extent(ir, loop), ring = p->plan.ring;
-  bool only = p->plan.producer && ring > 1 && extent >= ring && (!p->turn || extent % ring == 0);
-  for (uint32_t i = 0; i < p->plan.count && only; i++) only = p->parts[i].bulk || only_multiplies(ir, p->parts[i].stmt);
-  if (only) tir_annotate_symbol(ir, loop, tir_symbol_of(ir, TIR_UNROLL_COUNT), tir_int(ir, TIR_T_I32, ring));
+  int64_t extent = tir_loop_extent(ir, loop), ring = p->plan.producer ? ring_of_consumers(p) : ring_of_copies(p);
+  int64_t least = p->plan.producer ? ring : 2 * ring; /* of which a loop over rings stays (loop/unroll.c) */
+  if (ring > 1 && extent >= least && (!p->turn || extent % ring == 0))
+    tir_annotate_symbol(ir, loop, tir_symbol_of(ir, TIR_UNROLL_COUNT), tir_int(ir, TIR_T_I32, ring));
 }
 
 /* The steps in which every stage has an iteration. What its stage buffers are in registers is indexed by constants.
