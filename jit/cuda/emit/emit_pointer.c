@@ -68,6 +68,12 @@ static bool stays_in_row(const struct emit_c *e, const tir_expr *parts, uint32_t
   return most < row;
 }
 
+/* Takes a part from the list; the others keep their order. */
+static void take(tir_expr *parts, uint32_t at, uint32_t *count) {
+  assert(at < *count);
+  memmove(parts + at, parts + at + 1, (--*count - at) * sizeof *parts);
+}
+
 /* Writes those parts that are multiples of a number, but not of `row`, and takes them from the list. */
 static uint32_t write_multiples(struct emit_c *e, tir_expr *parts, uint32_t count, int64_t number, int64_t row) {
   for (uint32_t i = 0; i < count; i++) {
@@ -75,9 +81,22 @@ static uint32_t write_multiples(struct emit_c *e, tir_expr *parts, uint32_t coun
     if (!is_multiple_of(e, n, number) || (row && is_multiple_of(e, n, row))) continue;
     emit_c_index_in(e, parts[i], C_SUM);
     fputs(" + ", e->out);
-    parts[i--] = parts[--count];
+    take(parts, i--, &count);
   }
   return count;
+}
+
+/* Whether a part, of whole rounds, is the place of one of two, four or more stage buffers in turn. */
+static bool has_turns(const struct emit_c *e, const tir_expr *parts, uint32_t count, int64_t round) {
+  bool any = false;
+  for (uint32_t i = 0; i < count; i++) {
+    const struct tir_expr_node *n = tir_at(e->ir, parts[i]);
+    if (!is_multiple_of(e, n, round)) continue;
+    n = tir_at(e->ir, n->a);
+    if ((n->kind != TIR_MOD && n->kind != TIR_FLOORMOD) || !tir_is_int(e->ir, n->b)) continue;
+    any |= __builtin_popcountll((uint64_t)tir_at(e->ir, n->b)->imm) == 1;
+  }
+  return any;
 }
 
 static int64_t take_constants(const struct emit_c *e, tir_expr *parts, uint32_t *count) {
@@ -86,7 +105,7 @@ static int64_t take_constants(const struct emit_c *e, tir_expr *parts, uint32_t 
     const struct tir_expr_node *n = tir_at(e->ir, parts[i]);
     if (n->kind != TIR_INT_IMM || n->imm < 0) continue;
     sum += n->imm;
-    parts[i--] = parts[--*count];
+    take(parts, i--, count);
   }
   return sum;
 }
@@ -104,6 +123,7 @@ void emit_cuda_place(struct emit_c *e, tir_buffer in, tir_expr offset, const cha
     near = take_constants(e, parts, &count);
     int64_t far = near / round * round;
     near -= far;
+    bool turns = has_turns(e, parts, count, round);
     fprintf(e->out, " + %d * (uint32_t)(", bytes);
     count = write_multiples(e, parts, count, round, 0);
     if (stays_in_row(e, parts, count, near, row)) {
@@ -111,7 +131,11 @@ void emit_cuda_place(struct emit_c *e, tir_buffer in, tir_expr offset, const cha
       count = write_multiples(e, parts, count, run, row);
       far += beside, near -= beside;
     }
-    fprintf(e->out, "%lld)", (long long)far);
+    /* Compilers make bits of a sum whose terms share none: no instruction would hold the constant. */
+    if (turns)
+      fprintf(e->out, "0) + %lldu", (long long)(far * bytes));
+    else
+      fprintf(e->out, "%lld)", (long long)far);
   }
   fputs(between, e->out);
   for (uint32_t i = 0; i < count; i++) {

@@ -29,7 +29,7 @@ local function quantities(kernel, resources)
   q.wide_shared = share(loop.wide_shared_loads, loop.shared_loads)
   if loop.products == 0 then return q end
   q.products, q.share = loop.products, loop.products / loop.instructions
-  for _, class in ipairs {"address", "barrier", "shared", "move"} do q[class] = loop[class] / loop.products end
+  for _, class in ipairs {"address", "barrier", "shared", "move", "float"} do q[class] = loop[class] / loop.products end
   q.waits, q.drains = loop.waits / loop.products, loop.drains
   return q
 end
@@ -149,7 +149,7 @@ end
 local WHOLE = {"registers", "instructions", "spills", "serialized", "global_loads", "wide_loads", "global_stores",
                "wide_stores", "wide_copies", "tensor_copies"}
 local LOOP = {"loop", "products", "share", "address", "barrier", "waits", "drains", "shared", "wide_shared", "move",
-              "device_fences", "loop_loads", "loop_stores"}
+              "float", "device_fences", "loop_loads", "loop_stores"}
 
 -- The kernel that has most instructions is the main one; of all none spills.
 local function check(each, store)

@@ -31,13 +31,19 @@ local function fused_attention(name, words, most_address, share, type)
           least = {share = share, tensor_copies = 1, wide_loads = 1}}
 end
 
+-- Tiles by cp.async, products by mma.sync: stage buffers' places are added to addresses, not computed for each fragment.
+local function warps(name, operator, words, most, share)
+  most.barrier, most.loop_loads, most.loop_stores = 0.03, 0, 0
+  return {name = name, operator = operator, words = words .. HALF, arch = "sm_80", most = most,
+          least = {share = share, wide_copies = 1}}
+end
+
 return {
   warp_groups("product_f16", "matmul", "4096 4096 4096 accumulate=float32" .. HALF, 6.8),
   warp_groups("product_bf16", "matmul", "4096 4096 4096 dtype=bfloat16 accumulate=float32", 6.8),
   warp_groups("product_f16_rounded", "matmul", "4096 4096 4096" .. HALF, 6.8),
-  {name = "product_f16_ampere", operator = "matmul", words = "4096 4096 4096 accumulate=float32" .. HALF,
-   arch = "sm_80", most = {address = 0.1, shared = 0.38, barrier = 0.03, global_loads = 0, loop_stores = 0},
-   least = {share = 0.65, wide_stores = 1, wide_copies = 1}},
+  warps("product_f16_ampere", "matmul", "4096 4096 4096 accumulate=float32", {address = 0.1, shared = 0.38}, 0.65),
+  warps("convolution_f16_ampere", "conv2d", "16 14 14 256 256 3 1 1", {address = 1.7, shared = 0.65}, 0.3),
   floats("product_f32", "matmul", "4096 4096 4096", "sm_90a", 0.94, 0.95, 0.06),
   floats("product_f32_small", "matmul", "1024 1024 1024", "sm_90a", 0.92, 0.95, 0.08),
   floats("product_f32_ampere", "matmul", "4096 4096 4096", "sm_80", 0.94, 0.95, 0.06),
@@ -48,9 +54,13 @@ return {
   fused_attention("attention_e4m3", "1 16 2048 2048 64", 9.6, 0.008, "float8_e4m3fn"),
   fused_attention("attention_wide_e4m3", "1 16 2048 2048 128", 7.8, 0.01, "float8_e4m3fn"),
   fused_attention("attention_causal", "1 16 2048 2048 64 causal=true", 9.2, 0.014),
+  warps("attention_ampere", "attention", "1 16 2048 2048 64", {address = 0.48, shared = 0.7, float = 3.6, move = 0.65},
+        0.15),
+  warps("attention_wide_ampere", "attention", "1 16 2048 2048 128",
+        {registers = 200, address = 0.68, shared = 0.7, float = 2.4, move = 0.4}, 0.19),
   {name = "attention_decoding", operator = "attention", words = "1 32 1 4096 128" .. HALF, arch = "sm_90a",
-   most = {registers = 200, address = 4.1, shared = 1.4, loop_loads = 0, loop_stores = 0},
-   least = {share = 0.1, wide_copies = 1}},
+   most = {registers = 200, address = 1, shared = 1.4, loop_loads = 0, loop_stores = 0},
+   least = {share = 0.15, wide_copies = 1}},
   floats("attention_f32", "attention", "1 16 2048 2048 64", "sm_90a", 0.6, 0.9),
   {name = "softmax", operator = "softmax", words = "2048x2048", arch = "sm_90a",
    most = {instructions = 960, registers = 40, global_loads = 4, global_stores = 4},
