@@ -346,13 +346,20 @@ less("tensor cores, though some of it is padding", 2 * by_warps, by_threads)
 local function attention_of(type)
   local func = ms.ops.func("attention", {"4", "16", "4096", "4096", "128", dtype = type})
   local s = tune.open(func, HOPPER, {}).sketches[1].trace
-  return analytical.best(func, HOPPER, {s}, {seed = 1, budget = 500, most = 1, each = 1})[1].cost
+  local best = analytical.best(func, HOPPER, {s}, {seed = 1, budget = 500, most = 1, each = 1})[1]
+  return best.cost, func, best.trace
 end
 local multiplying = 2 * 64 * 4096 * 4096 * 128 / hopper.tensor_products / hopper.sms
 local exponentials = 64 * 4096 * 4096 / 16 / hopper.sms -- a multiprocessor has 16 a cycle
-local attention = attention_of "float16"
+local attention, its_func, its_trace = attention_of "float16"
 assert(attention > multiplying + 0.3 * exponentials and attention < 2 * (multiplying + exponentials), attention)
 less("attention of 8 bits", attention_of "float8_e4m3fn", attention)
+-- On a machine that multiplies and adds slowly, all of its time is that of a score's product, maximum, difference and
+-- sum, of an accumulator's product, and of the conversions to 16 bits and back, as much as two of these.
+local slow = analytical.machine(HOPPER)
+slow.multiply_adds, slow.call = 1e-4, 0
+local each = ms.estimate(its_func, its_trace, slow) * slow.multiply_adds * slow.sms * slow.warp / (64 * 4096 * 4096)
+assert(each > 7 and each < 8, each)
 
 -- ---- Reductions by threads ----
 
