@@ -136,6 +136,13 @@ local function keeper(report)
   return keep, all
 end
 
+-- Notes where a site ends in the trace of each state.
+local function note_site(name, states, report)
+  report.sites[#report.sites + 1] = name
+  for _, s in ipairs(states) do s.marks[#report.sites] = s.sch:trace_length() end
+  return states
+end
+
 -- Applies a rule to one block in every state: a site.
 local function apply_to_block(rule_for, name, states, context, report)
   local keep, all = keeper(report)
@@ -147,20 +154,38 @@ local function apply_to_block(rule_for, name, states, context, report)
       keep(state)
     end
   end
-  local kept = all()
-  report.sites[#report.sites + 1] = name
-  for _, s in ipairs(kept) do s.marks[#report.sites] = s.sch:trace_length() end
-  return kept
+  return note_site(name, all(), report)
 end
 
--- Applies a rule to all blocks that `names` lists, last first, in all states.
-local function apply_rule(rule_for, states, names, context, report)
-  for at = #names, 1, -1 do states = apply_to_block(rule_for, names[at], states, context, report) end
+-- Applies a rule to all blocks that `names` lists, last first, in all states. is_asked(name): whether the rule may
+-- change anything at the block; where it may not, the site is there, and the rule is not called.
+local function apply_rule(rule_for, states, names, context, report, is_asked)
+  for at = #names, 1, -1 do
+    local asked = is_asked(names[at])
+    states = asked and apply_to_block(rule_for, names[at], states, context, report)
+      or note_site(names[at], states, report)
+  end
   return states
 end
 
--- First the rules that blocks ask for, then each in turn, in all states that came of those before it.
-local function apply_rules(rules, states, names, context, report)
+local function always() return true end
+
+-- Where a rule may change anything: everywhere, or as its `at` says at the root or at all other blocks; nowhere in a
+-- function of which it says by `wanted` that it is not for it.
+local function asked_of(rule, sch, root, context)
+  if rule.wanted then
+    local ok, wanted, message = limited("rule", {name = rule.name, apply = rule.wanted}, rule, context, sch)
+    if not ok then error(message, 0) end
+    if not wanted then return function() return false end end
+  end
+  if not rule.at then return always end
+  return function(name) return (name == root) == (rule.at == "root") end
+end
+
+-- First the rules that blocks ask for, then each in turn, in all states that came of those before it. sch: the function
+-- as it was before any.
+local function apply_rules(rules, states, sch, context, report)
+  local names = space.block_names(sch)
   local by_name = {}
   for _, rule in ipairs(rules) do by_name[rule.name] = rule end
   local function custom(asked)
@@ -172,10 +197,11 @@ local function apply_rules(rules, states, names, context, report)
     return by_name[asked]
   end
   local asks = states[1] and #states[1].sch:blocks_with("schedule_rule") > 0
-  if asks then states = apply_rule(custom, states, names, context, report) end
+  if asks then states = apply_rule(custom, states, names, context, report, always) end
   for _, rule in ipairs(rules) do
     if not rule.only_annotated then
-      states = apply_rule(function(asked) return not asked and rule or nil end, states, names, context, report)
+      states = apply_rule(function(asked) return not asked and rule or nil end, states, names, context, report,
+                          asked_of(rule, sch, names[#names], context))
     end
   end
   return states
@@ -208,7 +234,7 @@ end
 
 local function make(func, context, rules, states, report)
   begin(rules, context)
-  return apply_rules(rules, states, space.block_names(msched.schedule(func)), context, report), report
+  return apply_rules(rules, states, msched.schedule(func), context, report), report
 end
 
 -- The states that more rules make of these, {sch, own, marks}, whose sites are these; and a report.

@@ -60,40 +60,63 @@ local function open_mutators(sandbox, given, refused)
   return mutators
 end
 
--- One walk over the rules: those of the target and of files in their sandbox, then those of this state.
+-- A state as a walk gives it, of which the trace alone is known.
+local function as_trace(state) return {sch = {trace = state.trace}, own = state.own, marks = state.marks} end
+
+local function as_schedule(func, state)
+  return {sch = msched.apply(func, state.trace), own = state.own, marks = state.marks}
+end
+
+-- One walk over the rules: those of the target and of files in their sandbox, then those of this state, for which alone
+-- the states are replayed here.
 local function walk(func, box, parts, seed, groups)
   if #parts.spaces > 0 then return space.walk(func, parts, seed, groups) end
-  local given, states = box:sketches(func, seed, groups), {}
-  for i, s in ipairs(given.states) do states[i] = {sch = msched.apply(func, s.trace), own = s.own, marks = s.marks} end
-  local made, report = space.extend(func, parts.context, parts.users, states, seed, groups, given.sites)
-  for _, rule in ipairs(parts.users) do -- blocks that ask for these get them now
-    for i = #given.refused, 1, -1 do if given.refused[i].by == rule.name then table.remove(given.refused, i) end end
+  local given, states, users = box:sketches(func, seed, groups), {}, #parts.users > 0
+  for i, s in ipairs(given.states) do states[i] = users and as_schedule(func, s) or as_trace(s) end
+  local report = {refused = {}, sites = given.sites, idle = {}}
+  if users then
+    states, report = space.extend(func, parts.context, parts.users, states, seed, groups, given.sites)
+    report.idle = space.idle(parts.users, report)
+    for _, rule in ipairs(parts.users) do -- blocks that ask for these get them now
+      for i = #given.refused, 1, -1 do if given.refused[i].by == rule.name then table.remove(given.refused, i) end end
+    end
   end
   refusals.merge(report.refused, given.refused)
   report.thinned = report.thinned or given.thinned
   report.left_out = report.left_out or given.left_out
-  report.idle = space.idle(parts.users, report)
   table.move(given.idle, 1, #given.idle, #report.idle + 1, report.idle)
-  return made, report
+  return states, report
 end
 
+-- The traces of the sketches, a report, and the space where it is factored.
 local function generate(func, box, parts, seed)
   local states, report, product = space.open(function(groups) return walk(func, box, parts, seed, groups) end)
-  local sketches = {}
-  for i, s in ipairs(states) do sketches[i] = s.sch end
-  return sketches, report, product
+  local traces = {}
+  for i, s in ipairs(states) do traces[i] = s.sch.trace end
+  return traces, report, product
 end
 
-local function traces_of(schedules)
-  local traces = {}
-  for i, s in ipairs(schedules) do traces[i] = s.trace:simplified(false) end
-  return traces
+local function simplified(traces)
+  local list = {}
+  for i, trace in ipairs(traces) do list[i] = trace:simplified(false) end
+  return list
 end
 
 -- The sketches that a seed draws, as traces; of a space that is factored by block one combination.
 local function reopen(func, box, parts, seed)
-  local sketches, _, product = generate(func, box, parts, seed)
-  return product and {(product:sketch(product:combination(seed, seed)))} or traces_of(sketches)
+  local traces, _, product = generate(func, box, parts, seed)
+  return product and {(product:sketch(product:combination(seed, seed)))} or simplified(traces)
+end
+
+-- The sandbox of a target's rules and the user's files. Where there are no files, functions that are opened with the
+-- same options.boxes share it: what is shipped keeps nothing from one function to the next.
+local function box_of(target, options, timeout)
+  local files, boxes = sources(options), options.boxes
+  local box = boxes and #files == 0 and boxes[target.text]
+  if box then return box end
+  box = msched.sandbox {files = files, target = target.text, timeout = timeout, skip_failing = options.skip_failing}
+  if boxes and #files == 0 then boxes[target.text] = box end
+  return box
 end
 
 -- Why there is nothing to tune in a function with an extent of 0, all of whose blocks have one.
@@ -102,7 +125,8 @@ function tune.empty_text(func)
                         run` runs it as it is", func:name())
 end
 
--- Opens the space of a function on a target. Gives sketches, as schedules; mutators; postprocs, those that run in this
+-- Opens the space of a function on a target. Gives sketches, as schedules, which are made when they are first asked
+-- for; traces, theirs, simplified; mutators; postprocs, those that run in this
 -- state; refused, what was (rules/refusals.lua); thinned, whether there are more sketches; unscheduled, whether the
 -- function has no block that could be scheduled; product, the space factored by block (rules/factored.lua) where it is
 -- large: sketches is then every choice of every block once; idle, the names of rules of the user's that changed
@@ -116,24 +140,29 @@ function tune.open(func, target, options)
   if func:has_empty() then error(tune.empty_text(func), 0) end
   msched.rule_timeout(timeout)
   msched.skip_failing(options.skip_failing)
-  local box = msched.sandbox {files = sources(options), target = target.text, timeout = timeout,
-                              skip_failing = options.skip_failing}
+  local box = box_of(target, options, timeout)
   local parts = space.parts(targets.context(target))
   space.add(parts,
             {space = own("space", options.spaces), rule = own("rule", options.rules), postproc = {}, mutator = {}})
-  local sketches, report, product = generate(func, box, parts, options.seed or run_options.standard.seed)
+  local traces, report, product = generate(func, box, parts, options.seed or run_options.standard.seed)
   local refused = report.refused
-  if #sketches == 0 then
+  if #traces == 0 then
     error(string.format("`%s`: no sketch is left of its space; refused:\n%s", func:name(), refusals.text(refused)), 0)
   end
   local mutators = open_mutators(box, own("mutator", options.mutators), refused)
   if product then
     table.insert(mutators, {{name = "block", apply = function(...) return product:mutate(...) end}, BLOCK_WEIGHT})
   end
-  return {sketches = sketches, mutators = mutators, postprocs = own("postproc", options.postprocs), refused = refused,
-          thinned = report.thinned, unscheduled = #msched.schedule(func):block_names() == 0, product = product,
-          idle = report.idle or space.idle(parts.users, report),
-          reopen = function(seed) return reopen(func, box, parts, seed) end}
+  local opened = {traces = simplified(traces), mutators = mutators, postprocs = own("postproc", options.postprocs),
+                  refused = refused, thinned = report.thinned, unscheduled = #msched.schedule(func):block_names() == 0,
+                  product = product, idle = report.idle or space.idle(parts.users, report),
+                  reopen = function(seed) return reopen(func, box, parts, seed) end}
+  return setmetatable(opened, {__index = function(_, name)
+    if name ~= "sketches" then return nil end
+    opened.sketches = {}
+    for i, trace in ipairs(traces) do opened.sketches[i] = msched.apply(func, trace) end
+    return opened.sketches
+  end})
 end
 
 -- ---- A fixed order of reductions ---------------------------------------------------------------------------------
@@ -250,7 +279,7 @@ local function open_task(each, run, shared, policy, options)
                          operations: put its statements in T.sblock", each.func:name()), 0)
   end
   local fields = fields_of(each, run, target, options)
-  fields.policy, fields.sketches, fields.mutators, fields.postprocs = policy, traces_of(opened.sketches),
+  fields.policy, fields.sketches, fields.mutators, fields.postprocs = policy, opened.traces,
     opened.mutators, opened.postprocs
   fields.refused, fields.thinned, fields.idle_rules, fields.product, fields.reopen = opened.refused, opened.thinned,
     opened.idle, opened.product, opened.reopen
@@ -389,6 +418,7 @@ function tune.all(items, options)
     postprocs[#postprocs + 1] = msched.load "search.fixed_order"
     options = setmetatable({postprocs = postprocs}, {__index = options})
   end
+  options = setmetatable({boxes = {}}, {__index = options})
   local policy = policies.find(options.policy)
   local name, why
   if options.deterministic then name, why = fixed.refused(options) end

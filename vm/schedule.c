@@ -34,6 +34,24 @@ void vm_schedule_free(struct vm_schedule *sch) {
   free(sch);
 }
 
+struct vm_schedule *vm_schedule_copy(const struct vm_schedule *sch) {
+  assert(sch->trace.steps && !sch->branches);
+  const struct vm_steps *steps = sch->trace.steps;
+  struct vm_schedule *copy = vm_new(sizeof *copy);
+  *copy = (struct vm_schedule){.ir = tir_new(),
+                               .forwards = sch->forwards,
+                               .draws = {.mode = VM_STRICT, .seed = sch->draws.seed, .candidate = sch->draws.candidate},
+                               .intrinsics = sch->intrinsics,
+                               .workload = sch->workload,
+                               .step = vm_new(sizeof *copy->step)};
+  tir_copy(copy->ir, sch->ir);
+  vm_trace_take(&copy->trace, &sch->trace);
+  vm_fit_slots(copy, steps->variables, steps->count);
+  if (steps->variables) memcpy(copy->slots, sch->slots, steps->variables * sizeof *copy->slots);
+  if (steps->count) memcpy(copy->ends, sch->ends, steps->count * sizeof *copy->ends);
+  return copy;
+}
+
 /* ---- Handles ----------------------------------------------------------------------------------------------------- */
 
 /* Blocks and loops keep their ids unless an edit says that another took their place. `variables`: how many have a

@@ -15,6 +15,7 @@ void vm_trace_init(struct vm_trace *trace);
 void vm_trace_clear(struct vm_trace *trace); /* frees what it holds */
 /* Makes `to` a trace of these steps, with every draw open. */
 void vm_trace_adopt(struct vm_trace *to, struct vm_steps *steps);
+void vm_trace_take(struct vm_trace *to, const struct vm_trace *from); /* its steps and decisions */
 /* Room for so many numbers of decisions; new ones are open. */
 void vm_trace_fit_decisions(struct vm_trace *trace, uint32_t count);
 struct vm_steps *vm_steps_retain(struct vm_steps *steps);

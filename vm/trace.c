@@ -107,13 +107,16 @@ struct vm_trace *vm_trace_new(void) {
   return trace;
 }
 
+void vm_trace_take(struct vm_trace *to, const struct vm_trace *from) {
+  vm_trace_adopt(to, from->steps);
+  if (!from->steps->decisions) return;
+  memcpy(to->decisions, from->decisions, from->steps->decisions * sizeof *to->decisions);
+  memcpy(to->decided, from->decided, from->steps->decisions);
+}
+
 struct vm_trace *vm_trace_copy(const struct vm_trace *trace) {
   struct vm_trace *copy = vm_new(sizeof *copy);
-  vm_trace_adopt(copy, trace->steps);
-  if (trace->steps->decisions) {
-    memcpy(copy->decisions, trace->decisions, trace->steps->decisions * sizeof *copy->decisions);
-    memcpy(copy->decided, trace->decided, trace->steps->decisions);
-  }
+  vm_trace_take(copy, trace);
   return copy;
 }
 

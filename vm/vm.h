@@ -367,6 +367,9 @@ enum { VM_MARK_ROOT = -1, VM_MARK_INLINE = -2 };
 /* A schedule with an empty trace, on a copy of the workload; NULL: to be filled by vm_replay. Owned by the caller. */
 struct vm_schedule *vm_schedule_new(const struct tir *workload, uint64_t seed);
 void vm_schedule_free(struct vm_schedule *schedule);
+/* Another of the same module, trace and variables, independent of it; nothing is replayed. No If or For is being
+ * recorded. Owned by the caller. */
+struct vm_schedule *vm_schedule_copy(const struct vm_schedule *schedule);
 /* Replays a plan on a fresh copy of its workload, into the memory of `schedule`, whatever that held. False: err says
  * which instruction refused and why, and the schedule holds what came before it. Does not allocate once its memory
  * suffices. */

@@ -276,16 +276,21 @@ static int schedule_function(lua_State *L) {
   return 1;
 }
 
+/* copy(): while a branch is being recorded, of what the trace gives when it is replayed. */
 static int schedule_copy(lua_State *L) {
   struct vm_schedule *s = bind_check_schedule(L, 1);
   lua_getiuservalue(L, 1, 1);
   struct bound_function *f = bind_check_function(L, -1);
+  ms_error err = {.instruction = -1};
+  if (!s->branches) {
+    struct bound_schedule *copy = push(L, false, -1);
+    return fill(L, copy, vm_schedule_copy(s), &err);
+  }
   struct vm_draws draws = {.mode = VM_STRICT,
                            .decisions = &s->trace,
                            .seed = s->draws.seed,
                            .candidate = s->draws.candidate,
                            .stop = bind_stop(L)};
-  ms_error err = {.instruction = -1};
   struct bound_schedule *copy = push(L, false, -1);
   return fill(L, copy, vm_apply_with(f->ir, &s->trace, bind_intrinsics(L), &draws, &err), &err);
 }

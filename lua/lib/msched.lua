@@ -46,6 +46,16 @@ local MOST_WEIGHT = 1e9 -- of a mutator: sums of them stay finite, and a small o
 
 local LONGEST_NAME, MOST_PARTS = 200, 1000 -- bytes; of a kind
 
+-- Where a rule may change anything, as rules/space.lua asks it.
+local function check_rule(t)
+  if t.at ~= nil and t.at ~= "root" and t.at ~= "blocks" then
+    error(string.format("ms.rule %s: `at` is \"root\" or \"blocks\", all but the root", t.name), 3)
+  end
+  if t.wanted ~= nil and type(t.wanted) ~= "function" then
+    error(string.format("ms.rule %s: `wanted` is a function", t.name), 3)
+  end
+end
+
 local function definer(kind, required)
   return function(t)
     local is_named = type(t) == "table" -- a function alone has a place for a name
@@ -69,6 +79,7 @@ local function definer(kind, required)
         error(string.format("ms.mutator %s: `weight` is a number from 0 to %g", t.name, MOST_WEIGHT), 2)
       end
     end
+    if kind == "rule" then check_rule(t) end
     if kind == "policy" then t.needs = needs_of(t, 3) end
     if kind == "pass" and t.after ~= nil and type(t.after) ~= "string" then
       error(string.format("ms.pass %s: `after` is a string, a pass's name", t.name), 2)

@@ -19,6 +19,7 @@ end
 
 return msched.rule {
   name = "add_rfactor",
+  at = "blocks",
   apply = function(sch, block, context, self)
     local p = self.parameters
     local jobs = context.target.cores * p.jobs_per_core

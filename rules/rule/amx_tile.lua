@@ -518,6 +518,8 @@ end
 
 return msched.rule {
   name = "amx_tile",
+  at = "blocks",
+  wanted = function(_, context) return (context.target.tiles or 0) > 0 end,
   apply = function(sch, block, context)
     local width, results = common.can_tile(sch, block) and sch:has_init(block)
       and nest.product_width(sch, block, context.target.tiles, true) or 0, {sch}

@@ -3,6 +3,7 @@ local common, binding = msched.load "rules.common", msched.load "rules.binding"
 
 return msched.rule {
   name = "auto_bind",
+  at = "blocks",
   apply = function(sch, block, context, self)
     if sch:is_root(block) or not sch:is_below_root(block) then return {sch} end
     local p = {max_blocks = self.parameters.max_blocks, max_threads = context.target.max_threads}

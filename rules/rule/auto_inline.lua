@@ -23,6 +23,7 @@ end
 
 return msched.rule {
   name = "auto_inline",
+  at = "blocks",
   apply = function(sch, block, _, self)
     local p = self.parameters
     if not is_worth(sch, block, p) then return {sch} end

@@ -138,6 +138,7 @@ end
 
 return msched.rule {
   name = "cross_thread_reduction",
+  at = "blocks",
   apply = function(sch, block, context, self)
     if sch:is_root(block) or not common.is_nest(sch, block) or thread_loop(sch, block)
         or not common.needs_rfactor(sch, block, context.target.max_threads, 1) then

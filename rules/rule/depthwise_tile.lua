@@ -178,6 +178,7 @@ end
 
 return msched.rule {
   name = "depthwise_tile",
+  at = "blocks",
   apply = function(sch, block, _, self)
     local p = self.parameters
     local found = common.can_tile(sch, block) and classify(sch, block, p.terms)

@@ -141,6 +141,7 @@ end
 
 return msched.rule {
   name = "dot_tile",
+  at = "blocks",
   apply = function(sch, block, context)
     local tileable = not sch:is_root(block) and sch:has_init(block) and common.is_nest(sch, block)
       and common.needs_tiling(sch, block)

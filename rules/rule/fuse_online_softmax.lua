@@ -301,6 +301,7 @@ end
 
 return msched.rule {
   name = "fuse_online_softmax",
+  at = "blocks",
   apply = function(sch, block, context, self)
     local p, results = self.parameters, {sch}
     if sch:is_root(block) or not sch:has_init(block) or #sch:writes(block) ~= 1 or #sch:producers(block) == 0 then

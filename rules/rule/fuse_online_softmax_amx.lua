@@ -288,14 +288,18 @@ local function tiles_of(rows, columns, p)
   return few
 end
 
+local function has_tiles(target)
+  return (target.tiles or 0) & BFLOATS ~= 0 and target.tile_accumulators >= HELD
+end
+
 return msched.rule {
   name = "fuse_online_softmax_amx",
+  at = "blocks",
+  wanted = function(_, context) return has_tiles(context.target) end,
   apply = function(sch, block, context, self)
     local p, results = self.parameters, {sch}
-    local target = context.target
-    if (target.tiles or 0) & BFLOATS == 0 or target.tile_accumulators < HELD or sch:is_root(block)
-        or not sch:has_init(block) or #sch:writes(block) ~= 1 or #sch:producers(block) == 0
-        or not common.is_nest(sch, block) or not chain.ends_in(sch, block) then
+    if not has_tiles(context.target) or sch:is_root(block) or not sch:has_init(block) or #sch:writes(block) ~= 1
+        or #sch:producers(block) == 0 or not common.is_nest(sch, block) or not chain.ends_in(sch, block) then
       return results
     end
     local probe, innermost = sch:copy(), false

@@ -401,10 +401,12 @@ end
 
 return msched.rule {
   name = "fuse_online_softmax_tensor_core",
+  at = "blocks",
+  wanted = function(self) return #self.parameters.forms > 0 end,
   apply = function(sch, block, context, self)
     local results = {}
     if sch:is_root(block) or not sch:has_init(block) or #sch:writes(block) ~= 1 or #sch:producers(block) == 0
-        or #self.parameters.forms == 0 or not common.is_nest(sch, block) or not chain.ends_in(sch, block) then
+        or not common.is_nest(sch, block) or not chain.ends_in(sch, block) then
       return {sch}
     end
     for _, p in ipairs(self.parameters.forms) do

@@ -217,6 +217,7 @@ end
 
 return msched.rule {
   name = "fuse_online_softmax_threads",
+  at = "blocks",
   apply = function(sch, block, context, self)
     local results, p = {}, self.parameters
     if sch:is_root(block) or not sch:has_init(block) or #sch:writes(block) ~= 1 or #sch:producers(block) == 0

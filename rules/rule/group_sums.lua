@@ -177,6 +177,7 @@ end
 
 return msched.rule {
   name = "group_sums",
+  at = "blocks",
   apply = function(sch, block, context)
     local tileable = not sch:is_root(block) and sch:has_init(block) and #sch:writes(block) == 1
       and common.is_nest(sch, block)

@@ -3,6 +3,7 @@ local common = msched.load "rules.common"
 
 return msched.rule {
   name = "inline_constant_scalars",
+  at = "blocks",
   apply = function(sch, block)
     if sch:is_root(block) or #sch:reads(block) > 0 then return {sch} end
     for _, region in ipairs(sch:writes(block)) do if #region.shape > 0 then return {sch} end end

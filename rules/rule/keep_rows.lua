@@ -88,6 +88,7 @@ end
 
 return msched.rule {
   name = "keep_rows",
+  at = "blocks",
   apply = function(sch, block, context, self)
     if sch:is_root(block) or not sch:is_spatial(block) or not thread_loop(sch, block) then return {sch} end
     local limits = self.parameters

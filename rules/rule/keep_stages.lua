@@ -27,6 +27,7 @@ end
 
 return msched.rule {
   name = "keep_stages",
+  at = "blocks",
   apply = function(sch, block)
     if sch:is_root(block) or not sch:is_spatial_function() or common.is_kept(sch, block) then return {sch} end
     if #sch:writes(block) ~= 1 or #sch:reads(block) == 0 or #sch:consumers(block) == 0 then return {sch} end

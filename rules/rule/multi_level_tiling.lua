@@ -44,6 +44,7 @@ end
 
 return msched.rule {
   name = "multi_level_tiling",
+  at = "blocks",
   apply = function(sch, block, context, self)
     if not common.can_tile(sch, block) or nest.is_unpacked_by_dots(sch, block, context.target) then return {sch} end
     local p = self.parameters

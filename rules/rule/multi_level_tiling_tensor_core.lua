@@ -624,6 +624,7 @@ end
 
 return msched.rule {
   name = "multi_level_tiling_tensor_core",
+  at = "blocks",
   apply = function(sch, block, _, self)
     if not common.can_tile(sch, block) then return {sch} end
     local results, p, of, b = {}, self.parameters, nest.by_products(sch, block)

@@ -21,6 +21,7 @@ end
 
 return msched.rule {
   name = "multi_level_tiling_wide_vector",
+  at = "blocks",
   apply = function(sch, block, context, self)
     if not common.can_tile(sch, block) then return {sch} end
     local p = self.parameters

@@ -14,6 +14,7 @@ end
 
 return msched.rule {
   name = "multi_level_tiling_with_intrinsic",
+  at = "blocks",
   apply = function(sch, block, _, self)
     if not common.can_tile(sch, block) then return {sch} end
     local results = {}

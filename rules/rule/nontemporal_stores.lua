@@ -31,6 +31,10 @@ end
 
 return msched.rule {
   name = "nontemporal_stores",
+  at = "blocks",
+  wanted = function(self, context, sch)
+    return (common.fills_caches(sch, context.target, self.parameters.least_caches))
+  end,
   apply = function(sch, block, context, self)
     if sch:is_root(block) or not sch:is_spatial(block) or sch:annotation(block, common.NONTEMPORAL) ~= nil then
       return {sch}

@@ -19,6 +19,7 @@ end
 
 return msched.rule {
   name = "norm_prologue",
+  at = "blocks",
   apply = function(sch, block)
     local tiled = #sch:blocks_with "meta_schedule.tiling_structure" > 0
     if sch:is_root(block) or not tiled or not sch:is_spatial(block) or #sch:consumers(block) == 0

@@ -33,6 +33,7 @@ end
 
 return msched.rule {
   name = "online_softmax",
+  at = "blocks",
   apply = function(sch, block, context, self)
     if sch:is_root(block) or not sch:has_init(block) or not is_long(sch, block, context.target, self.parameters) then
       return {sch}

@@ -19,6 +19,7 @@ local function is_settled(sch) return sch:is_spatial_function() or #sch:blocks_w
 
 return msched.rule {
   name = "parallel_vectorize_unroll",
+  at = "root",
   apply = function(sch, block, context, self)
     if not sch:is_root(block) then return {sch} end
     local p = self.parameters

@@ -35,6 +35,7 @@ end
 
 return msched.rule {
   name = "random_compute_location",
+  at = "blocks",
   apply = function(sch, block, _, self)
     if sch:is_root(block) then return {sch} end
     local moves, partial = can_move(sch, block), nil

@@ -147,6 +147,7 @@ end
 
 return msched.rule {
   name = "rebase_exponential",
+  at = "blocks",
   apply = function(sch, block, context, self)
     local p, target = self.parameters, context.target
     if sch:is_root(block) or not sch:has_init(block) or not common.is_nest(sch, block) then return {sch} end

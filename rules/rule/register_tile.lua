@@ -266,6 +266,7 @@ end
 
 return msched.rule {
   name = "register_tile",
+  at = "blocks",
   apply = function(sch, block, context, self)
     if not applies(sch, block) or nest.is_unpacked_by_dots(sch, block, context.target) then return {sch} end
     local results = {sch}

@@ -515,6 +515,7 @@ end
 
 return msched.rule {
   name = "spatial_tiling",
+  at = "blocks",
   apply = function(sch, block, context, self)
     if not applies(sch, block) then return {sch} end
     local p, results = self.parameters, {sch}

@@ -14,6 +14,7 @@ end
 
 return msched.rule {
   name = "two_pass_reduction",
+  at = "blocks",
   apply = function(sch, block, context, self)
     local p = self.parameters
     if sch:is_root(block) or not common.is_nest(sch, block)

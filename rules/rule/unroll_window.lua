@@ -84,6 +84,7 @@ end
 
 return msched.rule {
   name = "unroll_window",
+  at = "blocks",
   apply = function(sch, block, _, self)
     if sch:is_root(block) or not sch:has_init(block) then return {sch} end
     local names = windows(sch, block, self.parameters)

@@ -80,6 +80,32 @@ end
 gives_it_again(gemm, sch)
 assert(sch:copy():hash() == sch:hash())
 
+-- A copy goes on by its own: same draws from then on, same handles; what is done to one does not show in the other.
+do
+  local one = ms.schedule(gemm, {seed = 5})
+  local block = one:get_sblock "C"
+  local i, j, k = one:get_loops(block)
+  one:split(i, {one:sample_perfect_tile(i, 2, 8)})
+  one:undo(1)
+  assert(not one:try("fuse", {i, k}))
+  local before, two = one.trace:text(), one:copy()
+  local drawn = {}
+  for n, s in ipairs {two, one} do
+    local outer, inner = s:sample_perfect_tile(s:handle(j), 2, 16)
+    s:split(s:handle(j), {outer, inner})
+    drawn[n] = s.trace:text() .. s:script()
+    assert(n == 2 or one.trace:text() == before)
+  end
+  assert(drawn[1] == drawn[2])
+  one:reorder(k, (one:get_loops(block)))
+  assert(one:hash() ~= two:hash() and two:undo(1) == nil and two:hash() == ms.apply(gemm, two.trace):hash())
+  gives_it_again(gemm, one)
+  local branching = ms.schedule(gemm)
+  branching:if_ "1 < 2"
+  local copied, message = pcall(branching.copy, branching)
+  assert(not copied and tostring(message):find("each If and For has its End", 1, true))
+end
+
 -- A number that pads a layout has the buffer's type, in a trace too.
 for _, type in ipairs {"float32", "float64", "int8", "int64"} do
   local a = te.placeholder({10}, type, "a")
