@@ -18,6 +18,9 @@ log.kinds = {
   opening = { -- spaces are being opened, which takes long: each second, until the first task starts
     opened = "of so many tasks they are", tasks = "and how many there are",
   },
+  unopened = { -- the seconds that a run has for opening were over before all spaces were open: it goes on without them
+    functions = "names of the functions that have no task so", tasks = "how many tasks there would be",
+  },
   start = { -- a task was opened: its space, and what the store knows of it
     target = "what code is generated for", trials = "how many are wanted of the task, those counted included",
     total = "and of all tasks together, where that was asked for",

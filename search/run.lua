@@ -40,10 +40,12 @@ function Run:left(task)
   return math.max(left, 0) // self.sharers
 end
 
+local MOMENT = 1e-3 -- seconds: of a call that is to end at once, since 0 would be no limit
+
 -- Seconds until the run's are over, or for a part those of the parts; math.huge where they have no limit.
 function Run:seconds_left(task)
   local all = self.seconds and (task.of_whole and whole.PARTS_TIME or 1) * self.seconds
-  return all and math.max(self.started + all - msched.clock(), 0) or math.huge
+  return all and math.max(self.started + all - msched.clock(), MOMENT) or math.huge
 end
 
 -- Whether the run has ended by its seconds, and this long ago: what is left is done without.
@@ -104,12 +106,13 @@ local function others_may(run, task, asked)
   return msched.clock() - asked > FIRST_SECONDS
 end
 
--- What limits a function that was cut, and its groups, is measured before each is first searched: of all of them it
--- would delay the first trial by seconds.
+-- What limits the functions of a run is measured before each is first searched: of all of them it would delay the first
+-- trial by seconds.
 local function step(run, task)
   if task.limit_later then
     task.limit, task.limit_later = task.limit_later(), nil
     if task.limit then run.log("limit", task.name, {limit = limit_of(task)}) end
+    if run:is_over() then return end
   end
   task:step()
 end

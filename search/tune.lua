@@ -269,10 +269,12 @@ local function too_late(run, each)
                        run.seconds, each.name)
 end
 
-local function open_task(each, run, shared, policy, options)
+-- The task; nil: its space was not open in so many seconds.
+local function open_task(each, run, shared, policy, options, seconds)
   local start, target = msched.clock(), target_of(options)
-  local ok, opened = msched.within(math.min(run:seconds_left(each), OPENING), tune.open, each.func, target, options)
-  if ok == nil then error(too_late(run, each), 0) end
+  if seconds <= 0 then return nil end
+  local ok, opened = msched.within(math.min(seconds, OPENING), tune.open, each.func, target, options)
+  if ok == nil then return nil end
   if not ok then error(opened, 0) end
   if options.fixed_order and opened.unscheduled and each.func:flops() > 0 then
     error(string.format("`%s` has no blocks, so nothing can note that its code is to keep the order of its \z
@@ -358,22 +360,66 @@ local function with_parts(items, run, options)
 end
 
 tune.OPENING_SECONDS = 1 -- between two events of how many spaces are open
+tune.OPENING_SHARE = 1 / 2 -- of a run's seconds: after these no other space is opened, so that some are searched
 
+-- Seconds in which a space is to be open: of the first, all that the run has.
+local function opening_seconds(run, each, is_first)
+  local left = run:seconds_left(each)
+  if is_first or not run.seconds then return left end
+  return math.min(left, tune.OPENING_SHARE * run.seconds - (msched.clock() - run.started))
+end
+
+-- Whether all groups of a function that was cut have tasks.
+local function has_parts(each, task_of)
+  for _, group in ipairs(each.cut) do if not task_of[each.entries[group]] then return false end end
+  return true
+end
+
+-- Leaves functions out that have no task: of one that was cut its groups, too, and what shares these with it. Gives
+-- their entries.
+local function leave_out(list, task_of)
+  local unopened = {}
+  for _, each in ipairs(list) do
+    if each.cut and not has_parts(each, task_of) then task_of[each] = nil end
+    if each.cut and not task_of[each] then
+      for _, part in ipairs(list) do if part.of_whole == each.name then task_of[part] = nil end end
+    end
+    if not task_of[each] and not each.of_whole then unopened[#unopened + 1] = each end
+  end
+  return unopened
+end
+
+-- Makes the tasks of a run. Where its seconds for that are over before all spaces are open, it has those that are; the
+-- others are told of, and run.unopened has their names.
 local function open_all(items, run, shared, policy, options)
-  local list, task_of, logged = with_parts(distinct(items), run, options), {}, msched.clock()
+  local list, task_of, logged, late = with_parts(distinct(items), run, options), {}, msched.clock(), false
   for i, each in ipairs(list) do
     if msched.clock() - logged >= tune.OPENING_SECONDS then
       run.log("opening", each.name, {opened = i - 1, tasks = #list})
       logged = msched.clock()
     end
-    local task = each.cut and open_whole(each, run, options) or open_task(each, run, shared, policy, options)
-    run.tasks[i], task_of[each] = task, task
-    if each.of_whole then table.insert(each.budget.parts, task) end
-    for j, group in ipairs(each.cut or {}) do
-      task.parts[j] = task_of[each.entries[group]]
-      task.part_of_group[group] = task.parts[j]
+    if each.cut then task_of[each] = open_whole(each, run, options)
+    elseif not late then
+      task_of[each] = open_task(each, run, shared, policy, options, opening_seconds(run, each, i == 1))
+      late = not task_of[each]
     end
   end
+  local unopened = late and leave_out(list, task_of) or {}
+  run.unopened = {}
+  for i, each in ipairs(unopened) do run.unopened[i] = each.name end
+  for _, each in ipairs(list) do
+    local task = task_of[each]
+    if task then
+      table.insert(run.tasks, task)
+      if each.of_whole then table.insert(each.budget.parts, task) end
+      for j, group in ipairs(each.cut or {}) do
+        task.parts[j] = task_of[each.entries[group]]
+        task.part_of_group[group] = task.parts[j]
+      end
+    end
+  end
+  if #run.tasks == 0 then error(too_late(run, list[1]), 0) end
+  if late then run.log("unopened", unopened[1].name, {functions = run.unopened, tasks = #list}) end
 end
 
 -- ---- Runs --------------------------------------------------------------------------------------------------------
@@ -395,6 +441,7 @@ end
 
 -- What f measures of the machine before the search: nothing where the run's seconds are over. An interrupt ends it.
 local function measured(run, task, f, ...)
+  if run:is_late(0) then return nil end
   local ok, found = msched.within(math.min(run:seconds_left(task), OPENING), f, ...)
   if ok == false then error(found, 0) end
   return ok and found or nil
@@ -402,8 +449,9 @@ end
 
 -- tune.all(functions, options): tunes functions, each or {function, weight = w, untuned = bool}, as the tasks of one
 -- run. untuned: the first trial is the candidate that would be used without tuning, the task's `untuned`. Gives a list
--- of the tasks: func, name, fastest {id, seconds, trace}, counts, error, why it failed; ended_as {why, text}; and the
--- store's path. Options: those of options.lua, trials those of each function, total and seconds those of all together;
+-- of the tasks: func, name, fastest {id, seconds, trace}, counts, error, why it failed; ended_as {why, text}; the
+-- store's path; and the names of functions that have no task, as the seconds that the run has for opening were over
+-- before their spaces were open. Options: those of options.lua, trials those of each function, total and seconds those of all together;
 -- and measurer; limit (a function of a function, its target, a limit that is to be measured again or nil, and the
 -- sketches, gives {seconds, name, of}, what the machine is measured to take at least, or nil: it is shown, and a policy
 -- may end near it), unused (a function of a task that is over, says what its kernel does not use, or nil), beside (one
@@ -440,7 +488,7 @@ function tune.all(items, options)
       task.measure_limit = options.limit
         and function(again) return options.limit(task.func, task.target, again, task.sketches) end
       local function limit() return options.limit and measured(run, task, task.measure_limit) end
-      if task.of_whole or task.parts then task.limit_later = limit else task.limit = limit() end
+      if #run.tasks > 1 then task.limit_later = limit else task.limit = limit() end
       task.beside = options.beside and measured(run, task, options.beside, task.func, task.target)
     end
     if options.no_tune then run:propose(shared) else run:go(shared) end
@@ -448,7 +496,7 @@ function tune.all(items, options)
   shared:close()
   if not ok and not (opened and run:stopped()) then error(message, 0) end
   for _, task in ipairs(run.tasks) do run:tell_end(task, options.unused) end
-  return run.tasks, path
+  return run.tasks, path, run.unopened
 end
 
 -- One function: gives its task, and the store's path; raises what went wrong. Where it was cut, its groups' tasks are

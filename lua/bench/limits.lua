@@ -75,17 +75,19 @@ local function of_device(target, kind, multiplied)
 end
 
 local LEAST, MOST = 1 << 13, 1 << 30 -- bytes that are read for the bandwidth of so many
+local FAR, FARTHER = 1 << 26, 4 -- bytes that lie in memory, and how many times the third cache they have at least
 local SIZES = 2 -- of each doubling, that are read for all between
 
 -- What holds so many bytes, by the nearest level of memory that has room for them; its bandwidth is that of reading a
 -- buffer of nearly as many, not fewer: a machine may lend less of a cache than it says it has, and a power of two below
--- may lie in a nearer one. The functions of a network share a few sizes, as each takes some 0.1 s to measure. in_turn:
--- read beside what is timed, as other programs take their share of memory, more at one time than at another.
+-- may lie in a nearer one. The functions of a network share a few sizes, as each takes some 0.1 s to measure; all that
+-- lie far beyond the caches share one, as a gigabyte takes seconds, and is read no slower. in_turn: read beside what is
+-- timed, as other programs take their share of memory, more at one time than at another.
 local function memory_of_cpu(target, bytes, in_turn)
   local cores = peak.cores_of(target)
   local levels = {{"the L1 caches", target.l1_bytes * cores}, {"the L2 caches", target.l2_bytes * cores},
                   {"the L3 cache", target.l3_bytes}}
-  local name, most = "memory", MOST
+  local name, most = "memory", math.min(math.max(FAR, FARTHER * target.l3_bytes), MOST)
   for i = #levels, 1, -1 do if bytes <= levels[i][2] then name, most = table.unpack(levels[i]) end end
   local size = math.min(math.max(math.ceil(2 ^ (math.ceil(SIZES * math.log(bytes, 2)) / SIZES)), LEAST), most)
   return {key = "memory of " .. size, name = name,

@@ -128,7 +128,7 @@ function commands.tune(options, files, rest)
   given.store, given.beside = store, options.vendors and ms.load "lua.vendor.baseline".vendors() or nil
   given.limit, given.unused, given.listen = limits.limit, limits.unused,
     options.json and progress.json() or progress.lines(screen, states, #networks > 0)
-  local ok, tasks = pcall(tune.all, functions, given)
+  local ok, tasks, _, unopened = pcall(tune.all, functions, given)
   if not ok then
     if ms.interrupted() then refuse("interrupted before anything was measured; %s keeps what it had", store:path()) end
     error(tasks, 0)
@@ -136,6 +136,7 @@ function commands.tune(options, files, rest)
   local all, kept = report_tasks(tune, tasks, options, #networks == 0 and states or nil), 0
   for _, task in ipairs(tasks) do kept = kept + task.kept end
   if ms.interrupted() then refuse("%s, and the next run goes on from there", tune.kept_text(kept, store:path())) end
+  all = all and #unopened == 0
   for _, each in ipairs(all and measures and not options.task and networks or {}) do
     ms.load "lua.cli.network".tell(each, tasks, options, store)
   end

@@ -236,6 +236,19 @@ function handlers.opening(self, e)
   self.print(string.format("%s: the spaces of %d of %d functions are open", e.task, e.opened, e.tasks))
 end
 
+local MOST_NAMED = 3
+
+-- Names of functions, the first few of many.
+local function names_text(names)
+  local text = table.concat(names, ", ", 1, math.min(#names, MOST_NAMED))
+  return #names > MOST_NAMED and string.format("%s and %d others", text, #names - MOST_NAMED) or text
+end
+
+function handlers.unopened(_, e)
+  cli.warn(string.format("msched tune: without %s: half of the seconds were over before %s open; give it more",
+                         names_text(e.functions), #e.functions == 1 and "its space was" or "their spaces were"))
+end
+
 -- A state joins those that it is shown with: of the network, and of the function that is cut.
 local function add_state(self, e)
   local s, cut = new_state(e), e.part_of or e.groups and e.task
@@ -339,6 +352,7 @@ function progress.json()
     e.equal, e.blocks, e.idle = e.equal and cli.list(e.equal), e.blocks and cli.list(e.blocks),
       e.idle and cli.list(e.idle)
     if e.hashes then e.hashes = cli.list(e.hashes) end
+    if e.functions then e.functions = cli.list(e.functions) end
     if e.event ~= "wait" then cli.put_json(e) end
   end
 end

@@ -137,8 +137,13 @@ function tune.opened(net, options)
                                       fixed_order = options.fixed_order})
   local built, tasks, items = {}, stored_tasks(prepared, options) -- built: kernels, by functions and schedules
   if #items > 0 then
-    local more = search.all(items, setmetatable({build = keeping(prepared, options, built),
-                                                 seconds = tune.seconds_left(options, began)}, {__index = options}))
+    local more, _, unopened = search.all(items, setmetatable({build = keeping(prepared, options, built),
+                                                              seconds = tune.seconds_left(options, began)},
+                                                             {__index = options}))
+    if #unopened > 0 then
+      error(string.format("the seconds were over before the spaces of %d of its functions were open, `%s` the first; \z
+                           give it more", #unopened, unopened[1]), 0)
+    end
     for _, task in ipairs(more) do
       if task.error then error(task.error, 0) end
       tasks[#tasks + 1] = task

@@ -334,6 +334,26 @@ do
   assert(table.concat(opened, ", ") == "0 of 3, 1 of 3, 2 of 3", table.concat(opened, ", "))
 end
 
+-- Where the seconds for opening are over, what is open is searched, the others are told of, and of a function that was
+-- cut nothing stays where a group of it has no space.
+do
+  local share = tune.OPENING_SHARE
+  local small = script(nest("a", "B", "A[vi, vj] + T.float32(1)"))
+  local function opened(functions, options)
+    tune.OPENING_SHARE = 1e-9 -- of 1,000 seconds: the first alone is opened
+    local tasks, events = run(functions, setmetatable({trials = 1, seconds = 1000}, {__index = options}))
+    tune.OPENING_SHARE = share
+    for _, e in ipairs(events) do if e.event == "unopened" then return tasks, e end end
+    return tasks
+  end
+  local tasks, told = opened {small, func, chain(3, 8)}
+  assert(#tasks == 1 and tasks[1].func:hash() == small:hash() and tasks[1].fastest and tasks[1].done == 1)
+  assert(#told.functions == 2 and told.functions[1] == "chain" and told.task == "chain" and told.tasks == 5, told.tasks)
+  refused("the 1000 seconds that the run has were over before the space of", opened, func)
+  tune.OPENING_SHARE = share
+  assert(select(2, opened(small)) == nil)
+end
+
 -- A function that should be cut and cannot: it is said, and searched as it is.
 do
   local body = {}
