@@ -451,11 +451,11 @@ end
 -- run. untuned: the first trial is the candidate that would be used without tuning, the task's `untuned`. Gives a list
 -- of the tasks: func, name, fastest {id, seconds, trace}, counts, error, why it failed; ended_as {why, text}; the
 -- store's path; and the names of functions that have no task, as the seconds that the run has for opening were over
--- before their spaces were open. Options: those of options.lua, trials those of each function, total and seconds those of all together;
--- and measurer; limit (a function of a function, its target, a limit that is to be measured again or nil, and the
--- sketches, gives {seconds, name, of}, what the machine is measured to take at least, or nil: it is shown, and a policy
--- may end near it), unused (a function of a task that is over, says what its kernel does not use, or nil), beside (one
--- that gives what others' routines for it take, {name =, seconds =}, or nil: it is shown).
+-- before their spaces were open. Options: those of options.lua, trials those of each function, total and seconds those
+-- of all together; and measurer; limit (a function of a function, its target, a limit that is to be measured again or
+-- nil, and the sketches, gives {seconds, name, of}, what the machine is measured to take at least, or nil: it is shown,
+-- and a policy may end near it), unused (a function of a task that is over, says what its kernel does not use, or nil),
+-- beside (one that gives what others' routines for it take, {name =, seconds =}, or nil: it is shown).
 function tune.all(items, options)
   -- once, for all states of the run
   if options.files or options.without then

@@ -78,9 +78,8 @@ static void prepare_instruction(struct vm_plan *plan, const struct vm_instructio
   if (i->kind == VM_GetSBlock)
     step.func = tir_find_func(plan->workload, plan->steps->text + plan->operands[step.operands + 1].count);
   if (i->kind == VM_Tensorize)
-    vm_find_known_intrinsic(plan->intrinsics, &plan->shipped,
-                            plan->steps->text + plan->operands[step.operands + i->inputs].count, &step.description,
-                            &step.implementation);
+    vm_find_known_intrinsic(plan->intrinsics, plan->steps->text + plan->operands[step.operands + i->inputs].count,
+                            &step.description, &step.implementation);
   if (plan->count == plan->capacity)
     plan->at = tir_enlarge(plan->at, &plan->capacity, (uint64_t)plan->count + 1, sizeof *plan->at);
   plan->at[plan->count++] = step;
@@ -111,7 +110,6 @@ struct vm_plan *vm_prepare_with(struct tir *workload, const struct vm_trace *tra
 void vm_plan_free(struct vm_plan *plan) {
   if (!plan) return;
   vm_steps_release(plan->steps);
-  vm_intrinsics_free(plan->shipped);
   free(plan->at);
   free(plan->operands);
   free(plan->asserts);

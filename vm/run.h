@@ -48,7 +48,6 @@ enum {
 struct vm_plan {
   struct tir *workload;                   /* borrowed */
   const struct vm_intrinsics *intrinsics; /* borrowed; NULL: those shipped alone */
-  struct vm_intrinsics *shipped;          /* those that the plan names */
   struct vm_steps *steps;
   struct vm_step *at;
   struct vm_operand *operands;
@@ -148,9 +147,10 @@ bool vm_intrinsics_put(struct vm_intrinsics *table, const char *name, struct tir
 bool vm_check_intrinsic(const char *name, struct tir *const parts[2], ms_error *err);
 /* Adds a shipped intrinsic to a table, which is made if it is NULL; nothing if there is none of the name. */
 void vm_add_shipped_intrinsic(struct vm_intrinsics **table, const char *name);
-/* As vm_find_intrinsic; one that the table lacks is added to *shipped, the caller's, if there is one of the name. */
-bool vm_find_known_intrinsic(const struct vm_intrinsics *table, struct vm_intrinsics **shipped, const char *name,
-                             const struct tir **description, const struct tir **implementation);
+/* As vm_find_intrinsic; of one that the table (NULL: none) lacks the shipped one, if there is one of the name: it is
+ * read once, and its modules are the program's. Thread-safe. */
+bool vm_find_known_intrinsic(const struct vm_intrinsics *table, const char *name, const struct tir **description,
+                             const struct tir **implementation);
 
 /* Working memory for lists of statements: at least `count` entries, until the next call. */
 uint32_t *vm_out(struct vm_run *r, uint32_t count);

@@ -17,6 +17,7 @@
 #include "vm/run.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -410,12 +411,20 @@ void vm_add_shipped_intrinsic(struct vm_intrinsics **table, const char *name) {
     }
 }
 
-bool vm_find_known_intrinsic(const struct vm_intrinsics *table, struct vm_intrinsics **shipped_ones, const char *name,
-                             const struct tir **description, const struct tir **implementation) {
-  assert(shipped_ones && name);
+/* Those that were asked for belong to the program, as its code does: each is read once, and kept until the program
+ * ends. Their modules do not change; the table does, under the lock. */
+static struct vm_intrinsics *kept;
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+
+bool vm_find_known_intrinsic(const struct vm_intrinsics *table, const char *name, const struct tir **description,
+                             const struct tir **implementation) {
+  assert(name);
   if (vm_find_intrinsic(table, name, description, implementation)) return true;
-  vm_add_shipped_intrinsic(shipped_ones, name);
-  return vm_find_intrinsic(*shipped_ones, name, description, implementation);
+  pthread_mutex_lock(&kept_lock);
+  vm_add_shipped_intrinsic(&kept, name);
+  bool found = vm_find_intrinsic(kept, name, description, implementation);
+  pthread_mutex_unlock(&kept_lock);
+  return found;
 }
 
 bool vm_shipped_intrinsic(uint32_t i, char *name, size_t size) {

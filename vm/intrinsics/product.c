@@ -41,10 +41,7 @@ static bool describes_product(const struct tir *ir, struct vm_product *out) {
 
 bool vm_find_product(const struct vm_plan *plan, const char *name, struct vm_product *out) {
   const struct tir *description, *implementation;
-  struct vm_intrinsics *shipped = NULL;
   assert(plan && name && out);
-  bool multiplies = vm_find_known_intrinsic(plan->intrinsics, &shipped, name, &description, &implementation) &&
-                    describes_product(description, out);
-  vm_intrinsics_free(shipped);
-  return multiplies;
+  return vm_find_known_intrinsic(plan->intrinsics, name, &description, &implementation) &&
+         describes_product(description, out);
 }

@@ -334,9 +334,7 @@ static struct vm_value described_loops(struct vm_ask *q, const struct tir *descr
 bool vm_ask_intrinsic_loops(struct vm_ask *q) {
   const char *name = q->args[0].text;
   const struct tir *description, *implementation;
-  struct vm_intrinsics *shipped = NULL;
-  bool found = vm_find_known_intrinsic(q->intrinsics, &shipped, name, &description, &implementation);
+  bool found = vm_find_known_intrinsic(q->intrinsics, name, &description, &implementation);
   if (found) q->answer = described_loops(q, description);
-  vm_intrinsics_free(shipped);
   return found || ms_fail(q->err, MS_INTRINSIC_NOT_FOUND, "there is no tensor intrinsic `%.100s`", name);
 }

@@ -1,6 +1,7 @@
 /* The shipped tensor intrinsics: each can be read, both of its functions are sound, and they compute the same. */
 #include "vm/run.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -215,6 +216,36 @@ static void test_templates(void **state) {
   assert_null(table);
 }
 
+static void *look_up(void *name) {
+  const struct tir **parts = calloc(2, sizeof *parts);
+  if (!parts) abort();
+  if (!vm_find_known_intrinsic(NULL, name, &parts[0], &parts[1])) abort();
+  return parts;
+}
+
+/* A shipped one is read once, whichever threads ask; a table's own of the name goes before it. */
+static void test_kept(void **state) {
+  (void)state;
+  char name[] = "wmma_fill_16x16x16_f32";
+  pthread_t threads[4];
+  const struct tir **first = look_up(name), *parts[2] = {NULL, NULL};
+  for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, look_up, name);
+  for (int i = 0; i < 4; i++) {
+    void *found;
+    pthread_join(threads[i], &found);
+    assert_memory_equal(found, first, 2 * sizeof *first);
+    free(found);
+  }
+  struct vm_intrinsics *table = NULL;
+  vm_add_shipped_intrinsic(&table, name);
+  assert_true(vm_find_known_intrinsic(table, name, &parts[0], &parts[1]));
+  assert_ptr_not_equal(parts[0], first[0]);
+  assert_true(tir_structural_equal(parts[0], 1, first[0], 1, NULL, 0));
+  vm_intrinsics_free(table);
+  assert_false(vm_find_known_intrinsic(NULL, "no_such", &parts[0], &parts[1]));
+  free(first);
+}
+
 static void test_unknown(void **state) {
   (void)state;
   struct vm_intrinsics *table = NULL;
@@ -226,6 +257,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_shipped),   cmocka_unit_test(test_equal),
                                      cmocka_unit_test(test_tensorize), cmocka_unit_test(test_choices),
                                      cmocka_unit_test(test_refused),   cmocka_unit_test(test_unknown),
-                                     cmocka_unit_test(test_templates)};
+                                     cmocka_unit_test(test_templates), cmocka_unit_test(test_kept)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
