@@ -9,7 +9,7 @@
 -- one that can leave its tensor is refused; te.if_then_else guards an access, te.select does not, since it computes
 -- both.
 local ms = msched
-local elements = ms.load "lua.lib.element_types"
+local elements, reserved = ms.load "lua.lib.element_types", ms.load "lua.lib.reserved"
 local element_types, is_float = elements.of, elements.is_float
 local te = {}
 
@@ -489,14 +489,6 @@ local function number_text(value, type)
   return type == "int32" and tostring(value) or string.format("T.%s(%d)", type, value)
 end
 
--- Names that the text has of its own: modules, words of the language.
-local RESERVED = {}
-for word in ("T I R ms tir range True False None and or not if else elif for while with as def in is return lambda \z
-              assert class import from pass "
-             .. "break continue global nonlocal del try except finally raise yield async await"):gmatch "%S+" do
-  RESERVED[word] = true
-end
-
 -- How the function that is being written calls its tensors, and the blocks of its operations.
 local tensor_names, block_names = {}, {}
 local function name_of(t) return tensor_names[t] end
@@ -652,7 +644,7 @@ end
 -- Gives every tensor and every block a name that no other has: parameters first, then what is between them. Two inputs
 -- of one name are a mistake; an operator that is used twice names its tensors twice.
 local function make_names(name, params, order, is_param)
-  local taken, blocks, inputs, given = setmetatable({}, {__index = RESERVED}), {root = true}, {}, {}
+  local taken, blocks, inputs, given = setmetatable({}, {__index = reserved}), {root = true}, {}, {}
   tensor_names, block_names = {}, {}
   for _, op in ipairs(order) do
     for _, a in ipairs(op.axes) do taken["v_" .. a.name] = true end
@@ -676,7 +668,7 @@ end
 -- func(name, tensors [, {weights = names}]): the function whose parameters are the tensors, in this order; weights:
 -- those that are constant, and may be packed ahead.
 function te.func(name, params, options)
-  if RESERVED[check_name(name)] then fail("`%s` is a word of TVMScript, and no function's name", name) end
+  if reserved[check_name(name)] then fail("`%s` is a word of TVMScript, and no function's name", name) end
   options = ms.options(options, "weights:table") or {}
   if type(params) ~= "table" or #params == 0 then fail("%s: the parameters are a list of tensors", name) end
   for _, t in ipairs(params) do

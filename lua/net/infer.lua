@@ -3,7 +3,7 @@
 -- constants alone is computed here, on the interpreter, where that is little.
 local ms = msched
 local te, network = ms.te, ms.load "lua.net.network"
-local common = ms.load "lua.net.common"
+local common, reserved = ms.load "lua.net.common", ms.load "lua.lib.reserved"
 local infer = {}
 
 local FAMILIES = {"elementwise", "shapes", "reductions", "products", "windows", "attention", "losses", "resize",
@@ -118,7 +118,10 @@ end
 
 -- ---- A node ------------------------------------------------------------------------------------------------------
 
-local function function_name(node) return (node.op:lower():gsub("[^%w_]", "_")) end
+local function function_name(node)
+  local name = node.op:lower():gsub("[^%w_]", "_")
+  return reserved[name] and name .. "_" or name
+end
 
 -- The function of tensors that an operator made, and what it takes and gives.
 local function step_of(node, view, results)

@@ -33,6 +33,7 @@ end
 for _, e in ipairs {0.5, 1, 2, 3, -1, 1.5} do
   check("Pow", {f32({3}, {0.25, 1, 4}), known(f32({1}, {e}))}, {f32({3}, {0.25 ^ e, 1, 4 ^ e})})
 end
+check("Not", {{"bool", {2}, {1, 0}}}, {{"bool", {2}, {0, 1}}}) -- a function of that name has none of TVMScript's
 check("Relu", {f32({4}, {-1, 0, 2, nan})}, {f32({4}, {0, 0, 2, nan})})
 check("Clip", {f32({4}, {-5, 0, 5, inf}), f32({}, {-1}), f32({}, {2})}, {f32({4}, {-1, 0, 2, 2})})
 check("Clip", {f32({3}, {-5, 0, 5})}, {f32({3}, {-1, 0, 5})}, {min = -1.0}, 7)
