@@ -1,5 +1,6 @@
--- Lines of at most 120 characters, in Lua, C and the comments of shell, Python and CMake. A Lua string in long brackets
--- is text that a program writes, and stays as it is; so do rows of tables, in files .def.
+-- Lines of at most 120 characters, in Lua, C, the prose of Markdown, and the comments of shell, Python and CMake. A Lua
+-- string in long brackets is text that a program writes, and stays as it is; so do rows of tables, in files .def and of
+-- Markdown, its listings and pictures.
 -- usage: msched lines.lua SOURCES
 local MOST = 120
 
@@ -17,18 +18,31 @@ local function quoting(text)
   end
 end
 
+-- The lines of a page's listings.
+local function listings(text)
+  local lines, inside, number = {}, false, 0
+  for line in text:gmatch "([^\n]*)\n" do
+    number = number + 1
+    local fence = line:find "^```" ~= nil
+    lines[number] = inside or fence
+    inside = inside ~= fence
+  end
+  return lines
+end
+
 -- What a line of a file of this kind is judged by: all of it, or its comment alone.
 local function judged(line, kind)
+  if kind == "md" then return not line:find "^    " and not line:find "^[|!<]" and line end
   return (kind == "lua" or kind == "c" or kind == "h") and line or line:match "^%s*# .*"
 end
 
 local function check(folder, path, found)
   local file <close> = assert(io.open(folder .. "/" .. path))
   local text, kind, number = file:read "a", path:match "%.(%w+)$", 0
-  local strings = kind == "lua" and quoting(text) or {}
+  local left = kind == "lua" and quoting(text) or kind == "md" and listings(text) or {}
   for line in text:gmatch "([^\n]*)\n" do
     number = number + 1
-    local part = not strings[number] and judged(line, kind)
+    local part = not left[number] and judged(line, kind)
     local length = part and (utf8.len(part) or #part) or 0
     if length > MOST then found[#found + 1] = string.format("%s:%d: %d characters", path, number, length) end
   end
@@ -36,7 +50,7 @@ end
 
 local folder, found, files = arg[1], {}, 0
 local list <close> = assert(io.popen(string.format([[cd '%s' && find . \( -name 'build*' -o -path ./tests/case -o -name .git \) -prune \
-  -o \( -name '*.lua' -o -name '*.[ch]' -o -name '*.sh' -o -name '*.py' -o -name CMakeLists.txt -o -path ./tests/run \) -print | sort]], folder)))
+  -o \( -name '*.lua' -o -name '*.[ch]' -o -name '*.sh' -o -name '*.py' -o -name '*.md' -o -name CMakeLists.txt -o -path ./tests/run \) -print | sort]], folder)))
 for path in list:lines() do
   check(folder, path:sub(3), found)
   files = files + 1

@@ -506,9 +506,8 @@ local WIDEST, LEAST_COPY = 16, 4 -- bytes that an asynchronous copy has, most an
 -- The parameters by which asynchronous copies bring both inputs' tiles to shared memory, as wide as they may be; nil:
 -- of an input they would be of less bytes than such copies have. packed: of which, 1 or 2, a constant is packed; nil:
 -- of none.
-local function for_copies_ahead(sch, block, classes, p, by_columns, a_by_columns, packed)
-  local runs, reads, sides = runs_of(sch, block, classes, by_columns, a_by_columns), sch:reads(block),
-    products.sides(sch, block, classes)
+local function for_copies_ahead(sch, block, classes, p, sides, by_columns, a_by_columns, packed)
+  local runs, reads = runs_of(sch, block, classes, by_columns, a_by_columns), sch:reads(block)
   if packed == 1 then runs[1] = a_by_columns and sides.m or sides.k end
   if packed == 2 then runs[2] = by_columns and sides.k or sides.n end
   for i, at in ipairs(classes.inputs) do
@@ -543,7 +542,7 @@ local function with_group(sch, block, group, classes, p, padding, stores)
   end
   local ahead, wide = {}, nil -- of fragments
   if group.ahead and not group.warps then
-    wide = for_copies_ahead(sch, block, classes, p, by_columns, a_by_columns, packs and number)
+    wide = for_copies_ahead(sch, block, classes, p, sides, by_columns, a_by_columns, packs and number)
     ahead.run = sums_several(sch, block, classes) and sch:iter_extents(block)[last(classes.k)] or nil
   end
   local copies = products.to_product(sch, block, classes, {by_columns = by_columns, a_by_columns = a_by_columns})

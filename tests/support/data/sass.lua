@@ -31,7 +31,8 @@ local function fused_attention(name, words, most_address, share, type)
           least = {share = share, tensor_copies = 1, wide_loads = 1}}
 end
 
--- Tiles by cp.async, products by mma.sync: stage buffers' places are added to addresses, not computed for each fragment.
+-- Tiles by cp.async, products by mma.sync: stage buffers' places are added to addresses, not computed for each
+-- fragment.
 local function warps(name, operator, words, most, share)
   most.barrier, most.loop_loads, most.loop_stores = 0.03, 0, 0
   return {name = name, operator = operator, words = words .. HALF, arch = "sm_80", most = most,
