@@ -186,7 +186,7 @@ static void write_target(struct emit_c *e, tir_buffer to, tir_expr index) {
   } else {
     int bytes = emit_c_stored(type, 1).bits / 8;
     snprintf(between, sizeof between, " + %d * (uint32_t)%s(", bytes, emit_c_swizzle(e, to, name));
-    emit_cuda_place(e, to, n->kind == TIR_RAMP ? n->a : index, between);
+    emit_cuda_place(e, to, n->kind == TIR_RAMP ? n->a : index, TIR_NONE, between);
   }
   fputc(')', e->out);
 }

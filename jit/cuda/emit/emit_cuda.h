@@ -68,8 +68,9 @@ const char *emit_cuda_address_function(struct emit_c *e);
 void emit_cuda_shared_base(struct emit_c *e, tir_buffer buffer);
 /* Writes that, in bytes what of an offset leaves the buffer's swizzle as it is, `between`, and the rest of the offset
  * in elements: whole rounds, and within a row whole runs. Stage buffers and fragments then differ by what is added to
- * an address, and constants stand in the instruction. A fragment that begins at the offset stays in its rows. */
-void emit_cuda_place(struct emit_c *e, tir_buffer in, tir_expr offset, const char *between);
+ * an address, and constants stand in the instruction. stride: of the fragment that begins at the offset, between its
+ * rows; TIR_NONE: it is one access. */
+void emit_cuda_place(struct emit_c *e, tir_buffer in, tir_expr offset, tir_expr stride, const char *between);
 const char *emit_cuda_uniform(struct emit_c *e); /* the function of what is the same in all lanes of a warp */
 /* emit_pairs.c: floats of 16 bits, two at once */
 bool emit_c_store_pairs(struct emit_c *e, tir_stmt store);            /* writes it; false: it is no such */

@@ -194,7 +194,7 @@ void emit_cuda_mma_load(struct emit_c *e, tir_expr call) {
   fprintf(e->out, "%s(", load_function(e, operand, type, by_columns, swizzle, name));
   write_fragment(e, args[0], REGISTERS, args[1]);
   fputs(", ", e->out);
-  emit_cuda_place(e, from, offset, ", ");
+  emit_cuda_place(e, from, offset, args[3], ", ");
   fputs(", ", e->out);
   emit_c_index(e, args[3]);
   fputc(')', e->out);

@@ -57,9 +57,11 @@ static bool is_multiple_of(const struct emit_c *e, const struct tir_expr_node *n
   return n->kind == TIR_MUL && tir_is_int(e->ir, n->b) && tir_at(e->ir, n->b)->imm % number == 0;
 }
 
-/* Whether a sum of these parts and the constant is in the row, of so many elements, that its whole rows begin. */
-static bool stays_in_row(const struct emit_c *e, const tir_expr *parts, uint32_t count, int64_t constant, int64_t row) {
-  int64_t most = constant % row;
+/* Whether a sum of these parts and the constant is in the row, of so many elements, that its whole rows begin, and so
+ * many elements behind it are, too. */
+static bool stays_in_row(const struct emit_c *e, const tir_expr *parts, uint32_t count, int64_t constant, int64_t row,
+                         int64_t behind) {
+  int64_t most = constant % row + behind;
   for (uint32_t i = 0; i < count; i++) {
     const struct tir_expr_node *n = tir_at(e->ir, parts[i]);
     if (is_multiple_of(e, n, row)) continue;
@@ -110,7 +112,13 @@ static int64_t take_constants(const struct emit_c *e, tir_expr *parts, uint32_t 
   return sum;
 }
 
-void emit_cuda_place(struct emit_c *e, tir_buffer in, tir_expr offset, const char *between) {
+/* Whether all rows of a fragment begin at one place of the swizzle's rows. (Rows of 64 bytes do not: what moves the
+ * fragment by one of them moves every other row to the next row of the swizzle.) */
+static bool begins_alike(const struct emit_c *e, tir_expr stride, int64_t row) {
+  return !stride || (tir_is_int(e->ir, stride) && tir_at(e->ir, stride)->imm % row == 0);
+}
+
+void emit_cuda_place(struct emit_c *e, tir_buffer in, tir_expr offset, tir_expr stride, const char *between) {
   struct tir_swizzle s;
   tir_expr parts[MOST_PARTS];
   uint32_t count = split_sum(e, offset, parts);
@@ -126,7 +134,8 @@ void emit_cuda_place(struct emit_c *e, tir_buffer in, tir_expr offset, const cha
     bool turns = has_turns(e, parts, count, round);
     fprintf(e->out, " + %d * (uint32_t)(", bytes);
     count = write_multiples(e, parts, count, round, 0);
-    if (stays_in_row(e, parts, count, near, row)) {
+    int64_t behind = stride ? TIR_PIECE >> log : 0; /* a row of a fragment has two pieces */
+    if (begins_alike(e, stride, row) && stays_in_row(e, parts, count, near, row, behind)) {
       int64_t beside = near % row / run * run;
       count = write_multiples(e, parts, count, run, row);
       far += beside, near -= beside;
