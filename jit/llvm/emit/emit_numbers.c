@@ -72,6 +72,15 @@ static bool is_stored_by_name(const struct emit *e, tir_buffer buffer) {
   return tir_type_is_float(b->type) && (!b->data || tir_is_placed(e->ir, buffer));
 }
 
+/* The buffer whose memory an expression gives, which may be a view's, or TIR_NONE. */
+static tir_buffer addressed(const struct tir *ir, tir_expr x) {
+  const struct tir_expr_node *n = tir_at(ir, x);
+  if (n->kind == TIR_DATA) return n->ref;
+  if (n->kind != TIR_CALL || n->count != 1 || strcmp(tir_text(ir, n->ref), "address_of") != 0) return TIR_NONE;
+  n = tir_at(ir, tir_operands(ir, n->operands)[0]);
+  return n->kind == TIR_LOAD ? n->ref : TIR_NONE;
+}
+
 /* What begins with all properties, before what it gets is looked at. */
 static void begin_facts(struct emit *e) {
   const struct tir *ir = e->ir;
@@ -83,7 +92,7 @@ static void begin_facts(struct emit *e) {
   }
   for (uint32_t x = 1; x < ir->exprs.count; x++) {
     const struct tir_expr_node *n = &ir->exprs.at[x];
-    if (n->kind == TIR_DATA) e->of_buffer[n->ref] = 0;
+    e->of_buffer[addressed(ir, x)] = 0;
     if (n->kind == TIR_LET) e->of_var[n->ref] = EMIT_NUMBER | EMIT_SHORT_NAN;
   }
 }

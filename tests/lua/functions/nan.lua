@@ -202,5 +202,23 @@ for form, wanted in pairs {
     everywhere(form, g, wanted, ms.array({4}, "float32", {nan, inf, -inf, 2}), ms.array {4})
   end
 end
+-- What is held may be stored by another name, a view of it.
+for _, data in ipairs {"A.data", "T.address_of(A[0])"} do
+  local f = ms.from_script(([[
+from tvm.script import tirx as T
+@T.prim_func(s_tir=True)
+def main(X: T.Buffer((4,), "float32"), Y: T.Buffer((4,), "float32"), Z: T.Buffer((4,), "float32")):
+    A = T.alloc_buffer((4,), "float32")
+    V = T.decl_buffer((4,), "float32", data=%s)
+    for i in range(4):
+        A[i] = T.float32(0)
+    for i in range(4):
+        V[i] = X[i]
+    for i in range(4):
+        Z[i] = T.max(Y[i], A[i])
+]]):format(data))
+  everywhere(data, f, {2, 1, 7, inf}, ms.array({4}, "float32", {nan, 1, 7, nan}),
+             ms.array({4}, "float32", {2, nan, 3, inf}), ms.array {4})
+end
 assert(built > 100, built .. " kernels")
 print(built .. " kernels: ok")
