@@ -171,12 +171,12 @@ end
 local function always() return true end
 
 -- Where a rule may change anything: everywhere, or as its `at` says at the root or at all other blocks; nowhere in a
--- function of which it says by `wanted` that it is not for it.
-local function asked_of(rule, sch, root, context)
+-- function of which it says by `wanted` that it is not for it, or where `wanted` is refused.
+local function asked_of(rule, sch, root, context, report)
   if rule.wanted then
-    local ok, wanted, message = limited("rule", {name = rule.name, apply = rule.wanted}, rule, context, sch)
-    if not ok then error(message, 0) end
-    if not wanted then return function() return false end end
+    local ok, wanted, message = limited("rule", {name = rule.name, apply = rule.wanted}, rule, context, sch:copy())
+    if not ok then refusals.add(report.refused, rule.name, wanted, message) end
+    if not ok or not wanted then return function() return false end end
   end
   if not rule.at then return always end
   return function(name) return (name == root) == (rule.at == "root") end
@@ -201,7 +201,7 @@ local function apply_rules(rules, states, sch, context, report)
   for _, rule in ipairs(rules) do
     if not rule.only_annotated then
       states = apply_rule(function(asked) return not asked and rule or nil end, states, names, context, report,
-                          asked_of(rule, sch, names[#names], context))
+                          asked_of(rule, sch, names[#names], context, report))
     end
   end
   return states

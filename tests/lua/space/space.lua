@@ -49,6 +49,15 @@ do
   local made = space.generate(gemm, {context = parts.context, rules = rules, spaces = {}, users = {}})
   assert(#made == 1 and #made[1].trace == 0)
   assert(table.concat(called.root) == "root" and table.concat(called.blocks) == "C" and #called.never == 0)
+  -- Where `wanted` is refused, the rule is, and no other; what it does to its schedule shows in no other.
+  local report
+  made, report = space.generate(gemm, {context = parts.context, spaces = {}, users = {}, rules = {
+    counted("never", nil, function(_, _, sch) sch:annotate(sch:get_sblock "C", "mark", 1) end),
+    counted("never", nil, function(_, _, sch) return sch:get_sblock "D" end),
+    counted("root", "root", function(_, _, sch) return sch:annotation(sch:get_sblock "C", "mark") == nil end)}})
+  assert(#made == 1 and #made[1].trace == 0 and #called.root == 2 and #called.never == 0)
+  local by, refused = next(report.refused)
+  assert(by:find "^never: " and refused.example:find("no block `D`", 1, true) and not next(report.refused, by))
   local ok, message = pcall(ms.rule, {name = "r", at = "leaves", apply = print})
   assert(not ok and message:find('ms.rule r: `at` is "root" or "blocks", all but the root', 1, true), message)
   ok, message = pcall(ms.rule, {name = "r", wanted = true, apply = print})
