@@ -279,7 +279,8 @@ static int schedule_function(lua_State *L) {
 /* copy(): while a branch is being recorded, of what the trace gives when it is replayed. */
 static int schedule_copy(lua_State *L) {
   struct vm_schedule *s = bind_check_schedule(L, 1);
-  lua_getiuservalue(L, 1, 1);
+  if (lua_getiuservalue(L, 1, 1) != LUA_TUSERDATA)
+    return bind_refuse(L, "a schedule that is lent for one call, as postprocessors have it, is not copied");
   struct bound_function *f = bind_check_function(L, -1);
   ms_error err = {.instruction = -1};
   if (!s->branches) {

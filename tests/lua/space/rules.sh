@@ -155,6 +155,7 @@ stopped() { # name, words…
 echo 'require "msched".postproc {name = "late", apply = function(sch) while true do end end}' | endless stopped late 'postprocessor `late`' 'late.lua:1' '--rule-timeout'
 echo 'require "msched".postproc {name = "wrong", apply = function(sch) sch:nonsense() end}' | stopped wrong 'postprocessor `wrong`' 'nonsense'
 echo 'local kept require "msched".postproc {name = "keeps", apply = function(sch) if kept then sch:block_name(kept) end kept = sch:get_sblock "root" end}' | stopped keeps 'postprocessor `keeps`' 'lent for one call'
+echo 'require "msched".postproc {name = "copies", apply = function(sch) sch:copy() end}' | stopped copies 'postprocessor `copies`' 'is not copied'
 echo 'require "msched".postproc {name = "full", apply = function(sch) local t = {} while true do t[#t + 1] = {} end end}' | endless stopped full 'postprocessor `full`'
 echo 'require "msched".mutator {name = "stuck", weight = 1e9, apply = function(trace) while true do end end}' | endless stopped stuck 'mutator `stuck`' '--rule-timeout'
 echo 'require "msched".mutator {name = "odd", weight = 1e9, apply = function(trace) return 7 end}' | stopped odd 'mutator `odd` returned a number'
