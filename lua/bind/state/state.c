@@ -104,11 +104,11 @@ struct script *script_of(lua_State *L) {
 }
 
 /* Once it is late, the hook raises at every instruction: a pcall that swallows the error gains nothing, since the next
- * instruction after it raises again. */
+ * instruction after it raises again. Lua tells each call below of a hook that is set: only one that changes is. */
 void script_watch(lua_State *L, lua_Debug *unused) {
   (void)unused;
-  struct script *s = script_of(L);
-  lua_sethook(L, script_watch, LUA_MASKCOUNT, script_must_stop(s) ? 1 : SCRIPT_HOOK_PERIOD);
+  int period = script_must_stop(script_of(L)) ? 1 : SCRIPT_HOOK_PERIOD;
+  if (lua_gethookcount(L) != period) lua_sethook(L, script_watch, LUA_MASKCOUNT, period);
   script_stop_here(L);
 }
 
