@@ -198,7 +198,7 @@ static const char *explain_signal(int number, uint32_t stage) {
   case SIGBUS: return built ? "the compiler fell over" : ran ? "the kernel touched memory that is not its own" : "";
   case SIGILL:
     return built ? "the compiler fell over" : ran ? "the kernel has an instruction that this machine lacks" : "";
-  case SIGFPE: return ran ? "the kernel divided by zero" : "";
+  case SIGFPE: return ran ? "the kernel divided by zero, or the least integer by -1" : "";
   case SIGXFSZ: return "a file reached the limit of its size";
   case SIGKILL: return "another process ended it, as the system does where memory is short";
   default: return "";
