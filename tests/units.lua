@@ -2,8 +2,7 @@
 -- FOLDER, each of which includes at most MOST of them, and prints their paths: a header is read once a unit, and not
 -- once a source, by cppcheck and by compilers that do not optimize. No two sources of a unit, with what they
 -- include by its path from themselves or from FOLDERS, give one name two meanings at file scope, and macros of one are
--- undone before the next: what is read of each is what is there. But for main: NAME.c's is unit_NAME, as a unit has one
--- of each.
+-- undone before the next: what is read of each is what is there. But for main of a unit test: NAME.c's is unit_NAME.
 local folder, most, folders = arg[1], math.tointeger(arg[2]), table.move(arg, 3, #arg, 1, {})
 assert(folder and most, "usage: lua5.4 units.lua FOLDER MOST FOLDERS… <SOURCES")
 
@@ -104,7 +103,7 @@ end
 for i, unit in ipairs(units) do
   local at, lines = string.format("%s/%d.c", folder, i), {}
   for _, path in ipairs(unit) do
-    local main = text_of(path):find "\nint main%(" and path:match "([%w_]+)%.c$"
+    local main = path:find "^tests/unit/" and path:match "([%w_]+)%.c$"
     if main then lines[#lines + 1] = string.format("#define main unit_%s\n", main) end
     lines[#lines + 1] = string.format('#include "%s"\n', path)
     if main then lines[#lines + 1] = "#undef main\n" end

@@ -294,7 +294,7 @@ function:loads(): integer[] | Of each parameter, in order, how often a load of i
 function:escape(): table? | A load that can leave its buffer: {block, buffer, nth, dimension, low, high, extent}; nil if there is none.
 function:extract(blocks: string[], name: string, names?: string[]): msched.function | The loop nests of these blocks as a function of this name: what they read of others, and then what they give to others, are its parameters. names: of the blocks there.
 schedule:func(): msched.function | The scheduled function as it is now.
-schedule:copy(): msched.schedule | A copy, which goes on by itself with the same draws; schedule:handle gives its handles.
+schedule:copy(): msched.schedule | A copy, independent of it, whose draws go on with the same seed; schedule:handle gives its handles.
 schedule:handle(other: msched.handle): msched.handle | The same block, loop or number in a copy of the schedule it came from.
 schedule:workload(): msched.function | The function as it was.
 schedule:trace_length(): integer | How many instructions its trace has.
