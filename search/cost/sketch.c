@@ -388,8 +388,8 @@ static bool widens(const struct reading *r, const struct tir_expr_node *cast) {
          tir_type_bits(cast->type) > tir_type_bits(from);
 }
 
-/* Multiply-adds in the time of which a GPU converts between floats: two at once to short ones, at half the rate; by one
- * instruction from 16 bits, and by three halves more from 8. By machine code of attention. */
+/* Multiply-adds in the time of which a GPU converts between floats: one to short ones, two at once at half the rate, or
+ * from 16 bits, and two from 8. By machine code of attention. */
 static double conversion_of(const struct tir *ir, const struct tir_expr_node *cast) {
   tir_type from = tir_type_of(ir, cast->a);
   if (!tir_type_is_float(from) || !tir_type_is_float(cast->type)) return 0;

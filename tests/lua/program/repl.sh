@@ -246,7 +246,7 @@ holds "help of methods" 'factors                input: an integer or None, one o
 grep -q 'preserve_unit_iters    attribute: a boolean (true if left out)' "$work/out" || fail "help lacks a default"
 grep -q 'asked of    block:block index:int loop:loop' "$work/out" || fail "help of a query"
 for words in 'help()|Tab completes' 'help(ms)|.build(' 'help(te)|.placeholder(' 'help(ms.build)|fast_math' 'help(te.lt)|a < b' \
-  'help "tune"|usage: msched tune' 'help(sch.trace)|:with_decision(' 'help(ms.ops)|.softmax(' 'help(sch.copy)|by replaying' \
+  'help "tune"|usage: msched tune' 'help(sch.trace)|:with_decision(' 'help(ms.ops)|.softmax(' 'help(sch.copy)|independent of it' \
   'help "array:tolist"|flat list' 'help(A)|tensor' 'help(3)|number' 'help "fly"|nothing is named' 'help(nil)|nil'; do
   ask "${words%%|*}"
   holds "${words%%|*}" "${words#*|}" <"$work/in"
