@@ -1,6 +1,6 @@
 -- Operators that normalize along dimensions by what they reduce there: softmax, norms, attention; and what turns
--- attention's queries and keys, rotary embeddings. For short floats
--- what is between is held in float32; the result has the type of what was given.
+-- attention's queries and keys, rotary embeddings. For short floats what is between is held in float32; the result has
+-- the type of what was given.
 local ms = msched
 local te, common = ms.te, ms.load "lua.lib.ops.common"
 local matmul = ms.load "lua.lib.ops.matmul"
@@ -40,17 +40,17 @@ function ops.softmax(X, axis, name)
 end
 
 -- Norms over the last dimensions, those that gamma has: how many come before, the extents and the number of elements of
--- one, and sums over it, each f of an element and its row.
-local function over_last(what, X, gamma, type)
+-- one, the type of sums, and what sums over it, f of an element and its row.
+local function over_last(what, X, gamma)
   common.check_tensor(what, "X", X)
   common.check_float(what, "X", X)
   common.check_tensor(what, "gamma", gamma)
   local outer, count = #X.shape - #gamma.shape, 1
   if outer < 0 or #gamma.shape == 0 then common.fail(what, "gamma has %d dimensions, X %d", #gamma.shape, #X.shape) end
-  local inner = {table.unpack(X.shape, outer + 1)}
+  local inner, type = {table.unpack(X.shape, outer + 1)}, common.sums(X.type)
   common.check_shape(what, "gamma", gamma, inner)
   for _, extent in ipairs(inner) do count = count * extent end
-  return outer, inner, count, function(name, f)
+  return outer, inner, count, type, function(name, f)
     local axes = {}
     for d, extent in ipairs(inner) do axes[d] = te.reduce_axis(extent, "k" .. d - 1) end
     return te.compute({table.unpack(X.shape, 1, outer)}, function(...)
@@ -65,8 +65,7 @@ end
 function ops.layer_norm(X, gamma, beta, options)
   local what = "layer_norm"
   local o = common.options(what, options, {epsilon = 1e-5, name = what})
-  local type = te.is_tensor(X) and common.sums(X.type)
-  local outer, inner, count, total = over_last(what, X, gamma, type)
+  local outer, inner, count, type, total = over_last(what, X, gamma)
   common.check_shape(what, "beta", beta, inner)
   local function mean(sum, at) return sum[at] * (1.0 / count) end
   local sum = total(o.name .. "_sum", function(x) return x end)
@@ -83,8 +82,7 @@ end
 function ops.rms_norm(X, gamma, options)
   local what = "rms_norm"
   local o = common.options(what, options, {epsilon = 1e-5, name = what})
-  local type = te.is_tensor(X) and common.sums(X.type)
-  local outer, _, count, total = over_last(what, X, gamma, type)
+  local outer, _, count, type, total = over_last(what, X, gamma)
   local squares = total(o.name .. "_squares", function(x) return x * x end)
   return te.compute(X.shape, function(...)
     local at = {...}
