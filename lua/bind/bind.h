@@ -126,6 +126,7 @@ struct bound_function *bind_check_function(lua_State *L, int at);
 /* Pushes a function that owns the module. */
 void bind_push_function(lua_State *L, struct tir *ir, tir_func f);
 void bind_push_function_copy(lua_State *L, const struct tir *ir, tir_func f);
+void bind_forget_expected(struct bound_function *f); /* frees what it makes of a seed, if that is kept */
 struct vm_schedule *bind_check_schedule(lua_State *L, int at);
 /* Pushes a schedule that is lent until bind_release_schedule, one at a time: for postprocessors. */
 void bind_push_borrowed_schedule(lua_State *L, struct vm_schedule *schedule);

@@ -30,11 +30,15 @@ void bind_push_function_copy(lua_State *L, const struct tir *ir, tir_func f) {
   script_charge(L, &b->charged, tir_bytes(b->ir));
 }
 
-static int collect(lua_State *L) {
-  struct bound_function *b = luaL_checkudata(L, 1, BOUND_FUNCTION);
+void bind_forget_expected(struct bound_function *b) {
   if (b->expected) tir_expectation_free(b->expected);
   free(b->expected);
   b->expected = NULL;
+}
+
+static int collect(lua_State *L) {
+  struct bound_function *b = luaL_checkudata(L, 1, BOUND_FUNCTION);
+  bind_forget_expected(b);
   tir_free(b->ir);
   b->ir = NULL;
   script_discharge(L, &b->charged);

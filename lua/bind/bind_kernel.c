@@ -277,9 +277,7 @@ static const struct tir_expectation *expect(lua_State *L, struct bound_function 
   struct tir_run_options options = {.stop = bind_stop(L)};
   ms_error err = {.instruction = -1};
   if (f->expected && f->expected_seed == seed) return f->expected;
-  if (f->expected) tir_expectation_free(f->expected);
-  free(f->expected);
-  f->expected = NULL;
+  bind_forget_expected(f);
   script_charge(L, &f->charged, tir_bytes(f->ir));
   struct tir_expectation made;
   if (!tir_expect(f->ir, f->func, &options, seed, &made, &err)) bind_raise_refused(L, &err);
