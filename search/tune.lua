@@ -126,14 +126,14 @@ function tune.empty_text(func)
 end
 
 -- Opens the space of a function on a target. Gives sketches, as schedules, which are made when they are first asked
--- for; traces, theirs, simplified; mutators; postprocs, those that run in this
--- state; refused, what was (rules/refusals.lua); thinned, whether there are more sketches; unscheduled, whether the
--- function has no block that could be scheduled; product, the space factored by block (rules/factored.lua) where it is
--- large: sketches is then every choice of every block once; idle, the names of rules of the user's that changed
--- nothing; reopen, which gives the sketches that another seed makes, as traces. The target's rules and those of
--- options.files run in a sandbox; closures (registered, or options.rules, options.postprocs, options.mutators) run
--- here, and so does a space that the script describes in place of the target's. Each call has options.rule_timeout
--- seconds; with options.skip_failing, one that fails counts as refused.
+-- for; traces, theirs, simplified; mutators; postprocs, those that run in this state; refused, what was
+-- (rules/refusals.lua); thinned, whether there are more sketches; unscheduled, whether the function has no block that
+-- could be scheduled; product, the space factored by block (rules/factored.lua) where it is large: sketches is then
+-- every choice of every block once; idle, the names of rules of the user's that changed nothing; reopen, which gives
+-- the sketches that another seed makes, as traces. The target's rules and those of options.files run in a sandbox;
+-- closures (registered, or options.rules, options.postprocs, options.mutators) run here, and so does a space that the
+-- script describes in place of the target's. Each call has options.rule_timeout seconds; with options.skip_failing, one
+-- that fails counts as refused.
 function tune.open(func, target, options)
   check_extents(func)
   local timeout = options.rule_timeout or run_options.standard.rule_timeout
@@ -390,7 +390,7 @@ local function leave_out(list, task_of)
 end
 
 -- Makes the tasks of a run. Where its seconds for that are over before all spaces are open, it has those that are; the
--- others are told of, and run.unopened has their names.
+-- others are reported, and run.unopened has their names.
 local function open_all(items, run, shared, policy, options)
   local list, task_of, logged, late = with_parts(distinct(items), run, options), {}, msched.clock(), false
   for i, each in ipairs(list) do

@@ -351,8 +351,8 @@ do
     says("is expected", ms.check_lowered, f, scaled(3), "llvm", seed)
     says("another shape or type", ms.check_lowered, f, scaled(2, 7), "llvm", seed)
   end
-  local function told(seed) return tostring(select(2, pcall(ms.check_lowered, f, scaled(3), "llvm", seed))) end
-  assert(told(1) ~= told(2) and told(1) == told(1))
+  local function refusal(seed) return tostring(select(2, pcall(ms.check_lowered, f, scaled(3), "llvm", seed))) end
+  assert(refusal(1) ~= refusal(2) and refusal(1) == refusal(1))
 end
 
 print "schedule: ok"

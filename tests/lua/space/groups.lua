@@ -334,7 +334,7 @@ do
   assert(table.concat(opened, ", ") == "0 of 3, 1 of 3, 2 of 3", table.concat(opened, ", "))
 end
 
--- Where the seconds for opening are over, what is open is searched, the others are told of, and of a function that was
+-- Where the seconds for opening are over, what is open is searched, the others are reported, and of a function that was
 -- cut nothing stays where a group of it has no space.
 do
   local share = tune.OPENING_SHARE
@@ -346,9 +346,10 @@ do
     for _, e in ipairs(events) do if e.event == "unopened" then return tasks, e end end
     return tasks
   end
-  local tasks, told = opened {small, func, chain(3, 8)}
+  local tasks, event = opened {small, func, chain(3, 8)}
   assert(#tasks == 1 and tasks[1].func:hash() == small:hash() and tasks[1].fastest and tasks[1].done == 1)
-  assert(#told.functions == 2 and told.functions[1] == "chain" and told.task == "chain" and told.tasks == 5, told.tasks)
+  local names = event.functions
+  assert(#names == 2 and names[1] == "chain" and event.task == "chain" and event.tasks == 5, event.tasks)
   refused("the 1000 seconds that the run has were over before the space of", opened, func)
   tune.OPENING_SHARE = share
   assert(select(2, opened(small)) == nil)
