@@ -80,6 +80,18 @@ struct tir_bounds tir_sum_bounds(const struct tir *ir, const struct tir_sum *sum
   return b;
 }
 
+/* What term `quotient` of a sum, with so many times the remainder x % divisor, is so many times of: x, or of a sum,
+ * whose remainder is taken first, x % m where m is a multiple of the divisor. TIR_NONE: it is neither. */
+static tir_expr divided_by(struct tir *ir, tir_expr quotient, tir_expr x, tir_expr divisor) {
+  const struct tir_expr_node *n = tir_at(ir, quotient);
+  if (n->kind == TIR_FLOORDIV && n->b == divisor) {
+    const struct tir_expr_node *a = tir_at(ir, n->a);
+    bool remains = a->kind == TIR_FLOORMOD && a->a == x && tir_is_int(ir, a->b);
+    if (remains && tir_at(ir, a->b)->imm % tir_at(ir, divisor)->imm == 0) return n->a;
+  }
+  return quotient == tir_make(ir, TIR_FLOORDIV, x, divisor) ? x : TIR_NONE;
+}
+
 static bool recombine_one(struct tir *ir, struct tir_sum *sum) {
   for (uint32_t i = 0; i < sum->count; i++) {
     struct tir_term rest = tir_sum_terms(ir, sum)[i];
@@ -88,19 +100,15 @@ static bool recombine_one(struct tir *ir, struct tir_sum *sum) {
     if (n->kind != TIR_FLOORMOD || !tir_is_int(ir, n->b)) continue;
     tir_expr x = n->a, divisor = n->b;
     if (__builtin_mul_overflow(rest.coefficient, tir_at(ir, divisor)->imm, &wanted)) continue;
-    bool any = false, plain = tir_at(ir, x)->kind == TIR_VAR; /* whose quotient is nothing else */
-    for (uint32_t j = 0; j < sum->count && !any; j++) {
-      const struct tir_term *t = &tir_sum_terms(ir, sum)[j];
-      any = t->coefficient == wanted && !(plain && tir_at(ir, t->atom)->kind != TIR_FLOORDIV);
-    }
-    if (!any) continue;
-    tir_expr quotient = tir_make(ir, TIR_FLOORDIV, x, divisor);
+    bool plain = tir_at(ir, x)->kind == TIR_VAR; /* whose quotient is nothing else */
     for (uint32_t j = 0; j < sum->count; j++) {
       struct tir_term t = tir_sum_terms(ir, sum)[j];
-      if (t.atom != quotient || t.coefficient != wanted) continue;
+      if (t.coefficient != wanted || (plain && tir_at(ir, t.atom)->kind != TIR_FLOORDIV)) continue;
+      tir_expr of = divided_by(ir, t.atom, x, divisor);
+      if (!of) continue;
       tir_sum_add_term(ir, sum, rest.atom, -rest.coefficient);
-      tir_sum_add_term(ir, sum, quotient, -wanted);
-      tir_sum_add(ir, sum, x, rest.coefficient);
+      tir_sum_add_term(ir, sum, t.atom, -wanted);
+      tir_sum_add(ir, sum, of, rest.coefficient);
       return true;
     }
   }

@@ -63,6 +63,25 @@ static void joins_quotient_and_remainder(void **state) {
   assert_int_equal(all, x->F);
 }
 
+/* As of the rows of images that one loop runs over: of a sum, the remainder by an image is taken before the quotient by
+ * a line. */
+static void joins_digits_of_sums(void **state) {
+  struct fixture *x = *state;
+  struct tir *ir = x->ir;
+  tir_expr a = tir_add(ir, tir_add(ir, tir_mul(ir, x->F, k(ir, 12)), tir_mul(ir, x->J, k(ir, 6))), k(ir, 1));
+  tir_expr image = k(ir, 3136), line = k(ir, 56);
+  tir_expr lines = tir_floordiv(ir, tir_floormod(ir, a, image), line);
+  assert_int_equal(tir_at(ir, lines)->kind, TIR_FLOORDIV);
+  tir_expr high = tir_add(ir, tir_mul(ir, tir_floordiv(ir, a, image), k(ir, 200704)), tir_mul(ir, lines, k(ir, 3584)));
+  tir_expr low = tir_mul(ir, tir_floormod(ir, a, line), k(ir, 64));
+  assert_int_equal(tir_add(ir, high, low), tir_mul(ir, a, k(ir, 64)));
+  /* 3,136 is no multiple of 48: these are no digits of one number */
+  tir_expr apart = tir_mul(ir, tir_floordiv(ir, tir_floormod(ir, a, image), k(ir, 48)), k(ir, 48));
+  tir_expr sum = tir_add(ir, apart, tir_floormod(ir, a, k(ir, 48)));
+  assert_int_equal(sum, tir_add(ir, tir_floormod(ir, a, k(ir, 48)), apart));
+  assert_int_not_equal(sum, tir_floormod(ir, a, image));
+}
+
 static void decides_comparisons_by_bounds(void **state) {
   struct fixture *x = *state;
   assert_true(tir_prove(x->ir, tir_make(x->ir, TIR_LT, i16j(x), k(x->ir, 128))));
@@ -153,6 +172,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(divides_sums, setup, teardown),
       cmocka_unit_test_setup_teardown(divides_by_minus_one, setup, teardown),
       cmocka_unit_test_setup_teardown(joins_quotient_and_remainder, setup, teardown),
+      cmocka_unit_test_setup_teardown(joins_digits_of_sums, setup, teardown),
       cmocka_unit_test_setup_teardown(decides_comparisons_by_bounds, setup, teardown),
       cmocka_unit_test_setup_teardown(rewinds, setup, teardown),
       cmocka_unit_test_setup_teardown(substitutes, setup, teardown),
