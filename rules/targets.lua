@@ -16,6 +16,7 @@ targets.llvm = {
   analytical = {multiply_adds = 2, loads = 1.6, latency = 4, reload = 5, unrolled = 16, iteration = 0.5, copy = 0.15,
                 parallel = 5000, guarded = 3, overrun = 0.1,
                 call = 12, division = 12, branch = 0.7, bfloats = 1, exposed = 0.3, doubt = 1.25,
+                apart = 0.1, pages = 1536, walk = 60, near_pages = 48, near_walk = 12,
                 way_bytes = {4096, 131072, 64}, bytes_a_cycle = {64, 20, 6}},
   auto_inline = {into_consumer = true, constant_tensors = true, no_branches = true, in_order = true,
                  disallowed = {"exp"}},

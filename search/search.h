@@ -175,12 +175,17 @@ struct search_gpu {
   X(iteration, "of an iteration of a loop")                                                                            \
   X(copy, "of copying a byte")                                                                                         \
   X(parallel, "of starting the threads")                                                                               \
+  X(apart, "the part of a chunk by which threads end apart")                                                           \
   X(overrun, "how much longer an iteration takes for each beside it that is cut off")                                  \
   X(guarded, "how many times as long a vector takes under a condition")                                                \
   X(call, "of a vector: an elementary function")                                                                       \
   X(division, "of a vector: a quotient")                                                                               \
   X(branch, "of an element: a condition in a value")                                                                   \
   X(bfloats, "vectors multiplied and added in the time of a dot product of pairs of bfloat16")                         \
+  X(pages, "of 4 KiB whose addresses a core holds")                                                                    \
+  X(walk, "of finding the address of another page")                                                                    \
+  X(near_pages, "that it holds close by")                                                                              \
+  X(near_walk, "of finding one that it does not hold close by")                                                        \
   X(exposed, "the part of arithmetic and traffic that the longest of them does not hide")                              \
   X(doubt, "how many times as long as estimated a tile of what reduces nothing is taken to be")
 struct search_machine {

@@ -1,14 +1,15 @@
 /* What a candidate of a sketch costs, in cycles of one core, from its decisions alone.
  *
- * A nest takes as long as its arithmetic, as register tiles let it flow, or as what moves between two levels of the
- * cache, whichever is more, and a part of the rest, which they do not hide of each other; chunks over threads come in
- * waves. Sources: oneDNN, jit_brgemm_conv_utils.cpp, est_eff; Zhu et al., "ROLLER", OSDI 2022, section 4. */
+ * A nest takes as long as its arithmetic, as register tiles let it flow, as what moves between two levels of the cache,
+ * or as the addresses of pages take to find, whichever is more, and a part of the rest, which they do not hide of each
+ * other; chunks over threads come in waves. Sources: oneDNN, jit_brgemm_conv_utils.cpp, est_eff; Zhu et al., "ROLLER",
+ * OSDI 2022, section 4. */
 #include "analytical.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { LINE = 64 };
+enum { LINE = 64, PAGE = 4096 };
 
 /* ---- Footprints ---- */
 
@@ -532,12 +533,13 @@ static bool goes_around(const struct candidate *c, const struct model_nest *nest
   return nest->nontemporal && c->numbers[nest->nontemporal] > 0;
 }
 
-/* Whether an iteration of a loop goes on, in an access, within the line where the one before ended. */
-static bool stays_in_line(const struct model_shape *s, const struct model_access *a, uint32_t loop) {
+/* Whether an iteration of a loop goes on, in an access, within as many bytes as the line or page where the one before
+ * ended has. */
+static bool stays_within(const struct model_shape *s, const struct model_access *a, uint32_t loop, double bytes) {
   double step = 0;
   for (uint32_t k = 0; k < s->nest->iter_count; k++)
     if (s->nest->loops[loop].iters >> k & 1) step += fabs((double)a->steps[k]) * s->tiles[loop + 1][k];
-  return step * a->bytes < LINE;
+  return step * a->bytes < bytes;
 }
 
 /* Bytes of an access that come from outside of a level which holds what the loops from `at` on touch, and of the first
@@ -549,7 +551,7 @@ static double traffic_of(const struct candidate *c, const struct model_shape *s,
   bool moved = false;
   for (uint32_t i = at; i-- > 0;) {
     bool moves = s->trips[i] > 1 && model_is_moved(s->nest, a, i);
-    if (moves && !moved && stays_in_line(s, a, i))
+    if (moves && !moved && stays_within(s, a, i, LINE))
       bytes = s->bytes[i][access];
     else if (moves || moved)
       bytes *= s->trips[i];
@@ -595,18 +597,97 @@ static double traffic(const struct candidate *c, uint32_t nest, int level) {
   return bytes;
 }
 
-/* ---- Together ---- */
+/* ---- Pages ---- */
 
-/* A nest that follows another's tiles moves what that one touches, each time that the loops around both go on. */
-static double copy_cycles(const struct search_estimator *d, const struct model_shape *s,
-                          const struct model_nest *nest) {
-  double each = nest->tile_copy ? tile_copy_cycles(&d->machine, nest) / nest->accesses[0].bytes : d->machine.copy;
-  return model_product(s, 0, nest->at) * s->bytes[nest->at][nest->access] * each;
+/* At how many places along a dimension the loops from `at` on touch it: a convolution's taps that are a stride apart
+ * leave places out. */
+static double places_of(const struct model_shape *s, const struct model_access *a, uint32_t at, uint32_t d) {
+  double all = 1;
+  for (uint32_t moves = a->moved[d]; moves; moves &= moves - 1) all *= s->tiles[at][__builtin_ctz(moves)];
+  return model_lesser(all, model_width(a, s->tiles[at], d));
 }
 
+/* Pages that an access touches in the loops from `at` on. */
+static double pages_of(const struct model_shape *s, const struct model_access *a, uint32_t at) {
+  double apart = a->bytes, span = a->bytes, pages = 1;
+  for (uint32_t d = a->rank; d-- > 0;) {
+    double width = model_width(a, s->tiles[at], d);
+    if (apart <= PAGE)
+      span += (width - 1) * apart;
+    else
+      pages *= places_of(s, a, at, d);
+    apart *= a->constant ? width : a->passed ? model_width(a, s->tiles[a->near], d) : (double)a->extents[d];
+  }
+  assert(pages >= 1 && span >= a->bytes);
+  return pages * ceil(span / PAGE);
+}
+
+/* The pages of each access in the loops from each on, to where they are no more than `least` in all; gives where. */
+static uint32_t count_pages(const struct model_shape *s, double least, double (*pages)[MODEL_ACCESSES], double *all) {
+  const struct model_nest *nest = s->nest;
+  for (uint32_t at = 0;; at++) {
+    all[at] = 0;
+    for (uint32_t a = 0; a < nest->access_count; a++) all[at] += pages[at][a] = pages_of(s, &nest->accesses[a], at);
+    if (all[at] <= least || at == nest->loop_count) return at;
+  }
+}
+
+/* How often a page is touched whose address is not at hand, where those of the loops from `at` on are. */
+static double walks(const struct model_shape *s, double (*pages)[MODEL_ACCESSES], uint32_t at) {
+  double all = 0;
+  for (uint32_t k = 0; k < s->nest->access_count && at > 0; k++) {
+    const struct model_access *a = &s->nest->accesses[k];
+    if (a->passed && a->near >= at) continue;
+    double own = pages[at][k];
+    bool moved = false;
+    for (uint32_t i = at; i-- > 0;) {
+      bool moves = s->trips[i] > 1 && model_is_moved(s->nest, a, i);
+      if (moves && !moved && stays_within(s, a, i, PAGE))
+        own = pages[i][k];
+      else if (moves || moved)
+        own *= s->trips[i];
+      moved = moved || moves;
+    }
+    all += own;
+  }
+  return all;
+}
+
+/* Cycles of finding the addresses of pages: a core holds those of few close by, and of some more. Rows of a matrix that
+ * are read a vector at a time have a page each. Nothing is said of what remainders choose, as the taps of a transposed
+ * convolution, whose pages are other ones for each remainder. The numbers fit 447 kernels of a Zen 3. Source: AMD,
+ * "Software Optimization Guide for the AMD Family 19h Processors", "Memory Address Translation". */
+static double page_cycles(const struct search_machine *m, const struct model_shape *s) {
+  for (uint32_t a = 0; a < s->nest->access_count; a++)
+    for (uint32_t k = 0; k < s->nest->iter_count; k++)
+      if (s->nest->accesses[a].remainders[k]) return 0;
+  double pages[MODEL_LOOPS + 1][MODEL_ACCESSES], all[MODEL_LOOPS + 1];
+  uint32_t near = count_pages(s, model_lesser(m->near_pages, m->pages), pages, all), at = 0;
+  while (at < near && all[at] > m->pages) at++;
+  return m->walk * walks(s, pages, at) + m->near_walk * walks(s, pages, near);
+}
+
+/* ---- Together ---- */
+
+/* A nest that follows another's tiles moves what that one touches, each time that the loops around both go on; from
+ * pages that are not at hand where all of it has more than are. */
+static double copy_cycles(const struct search_estimator *d, const struct model_shape *s,
+                          const struct model_nest *nest) {
+  const struct search_machine *m = &d->machine;
+  double each = nest->tile_copy ? tile_copy_cycles(m, nest) / nest->accesses[0].bytes : m->copy;
+  double times = model_product(s, 0, nest->at);
+  struct model_access from = s->nest->accesses[nest->access]; /* what is copied lies as far apart as its extents say */
+  from.passed = false;
+  double pages = times * pages_of(s, &from, nest->at);
+  double walk = (pages > m->pages ? m->walk : 0) + (pages > m->near_pages ? m->near_walk : 0);
+  return times * s->bytes[nest->at][nest->access] * each + pages * walk;
+}
+
+/* The part of the work that the busiest thread has: whole chunks, and threads end a part of one apart. */
 static double waves(const struct search_estimator *d, const struct model_shape *s) {
-  double chunks = model_product(s, 0, s->parallel);
-  return s->parallel ? ceil(chunks / d->machine.cores) / chunks : 1;
+  double chunks = model_product(s, 0, s->parallel), cores = d->machine.cores;
+  if (!s->parallel) return 1;
+  return (ceil(chunks / cores) + (cores > 1 ? d->machine.apart : 0)) / chunks;
 }
 
 /* What a delayed nest takes of the memory's time, where the next row is computed meanwhile. */
@@ -622,6 +703,8 @@ static double nest_cycles(const struct candidate *c, uint32_t nest) {
     most = model_larger(most, cycles);
     all += cycles;
   }
+  double paged = page_cycles(m, s);
+  most = model_larger(most, paged), all += paged;
   return most + m->exposed * (all - most);
 }
 
