@@ -1,4 +1,5 @@
 /* Legalize: what machines have no operation for becomes what they have.
+ *   division of the least integer by -1  wraps around, as the interpreter's does: machines trap, or leave it open
  *   floor division  truncated division, of a dividend that is moved above 0 where its bounds allow it, else corrected
  *   floats of 16 bits  are computed in float32 and rounded after each operation
  *   casts to floats of 16 bits  are of float32: of wider types, of one that rounds on as they would; casts of floats of
@@ -57,15 +58,38 @@ static tir_expr divide_corrected(struct tir *ir, bool remainder, tir_expr a, tir
 }
 
 /* The bounds of the operands stand in the nodes as they were. */
-static tir_expr floor_division(struct tir *ir, const struct tir_expr_node *before, tir_expr a, tir_expr b) {
-  assert(before->kind == TIR_FLOORDIV || before->kind == TIR_FLOORMOD);
-  assert(tir_type_of(ir, a) == before->type && tir_type_of(ir, b) == before->type);
-  bool remainder = before->kind == TIR_FLOORMOD, is_signed = tir_type_code(before->type) == TIR_INT;
+static tir_expr divide_in_bounds(struct tir *ir, const struct tir_expr_node *before, tir_expr a, tir_expr b) {
+  bool remainder = before->kind == TIR_FLOORMOD || before->kind == TIR_MOD;
+  bool floors = before->kind == TIR_FLOORDIV || before->kind == TIR_FLOORMOD;
   const struct tir_expr_node *dividend = tir_at(ir, before->a), *divisor = tir_at(ir, before->b);
   int64_t least = dividend->lo, most = dividend->hi;
+  bool is_signed = tir_type_code(before->type) == TIR_INT;
   tir_expr made;
-  if (!is_signed || (least >= 0 && divisor->lo > 0)) return tir_binary(ir, remainder ? TIR_MOD : TIR_DIV, a, b);
+  if (!floors || !is_signed || (least >= 0 && divisor->lo > 0))
+    return tir_binary(ir, remainder ? TIR_MOD : TIR_DIV, a, b);
   return divide_moved(ir, remainder, least, most, a, b, &made) ? made : divide_corrected(ir, remainder, a, b);
+}
+
+/* The least integer by -1 has no quotient of its type. */
+static bool may_overflow(const struct tir *ir, const struct tir_expr_node *n) {
+  assert(n->kind >= TIR_DIV && n->kind <= TIR_FLOORMOD);
+  if (tir_type_code(n->type) != TIR_INT) return false;
+  const struct tir_expr_node *dividend = tir_at(ir, n->a), *divisor = tir_at(ir, n->b);
+  return divisor->lo <= -1 && divisor->hi >= -1 && dividend->lo <= tir_type_bounds(n->type).lo;
+}
+
+/* By -1 a quotient is the dividend's opposite, which wraps around, and a remainder is 0, as by 1. */
+static tir_expr integer_division(struct tir *ir, const struct tir_expr_node *before, tir_expr a, tir_expr b) {
+  assert(tir_type_of(ir, a) == before->type && tir_type_of(ir, b) == before->type);
+  if (!may_overflow(ir, before)) return divide_in_bounds(ir, before, a, b);
+  tir_type type = before->type;
+  struct lower_named dividend = lower_name(ir, a), divisor = lower_name(ir, b);
+  tir_expr opposite = tir_binary(ir, TIR_EQ, divisor.use, lower_constant(ir, type, -1));
+  struct lower_named by = lower_name(ir, tir_select(ir, opposite, lower_constant(ir, type, 1), divisor.use));
+  tir_expr made = divide_in_bounds(ir, before, dividend.use, by.use);
+  if (before->kind == TIR_DIV || before->kind == TIR_FLOORDIV)
+    made = tir_select(ir, opposite, tir_binary(ir, TIR_SUB, lower_constant(ir, type, 0), dividend.use), made);
+  return lower_with_named(ir, dividend, lower_with_named(ir, divisor, lower_with_named(ir, by, made)));
 }
 
 static tir_expr floor_quotient(struct tir *ir, tir_expr a, tir_expr b) {
@@ -154,7 +178,7 @@ static tir_expr cast(struct tir *ir, const struct tir_expr_node *before, tir_exp
 
 static tir_expr divide(struct tir *ir, const struct tir_expr_node *before, tir_expr a, tir_expr b) {
   if (tir_type_is_float(before->type)) return real_floor_division(ir, before->kind == TIR_FLOORMOD, a, b);
-  return floor_division(ir, before, a, b);
+  return integer_division(ir, before, a, b);
 }
 
 static tir_expr to_float32(struct tir *ir, tir_expr e) {
@@ -200,6 +224,8 @@ static tir_expr order_of_booleans(struct tir *ir, const struct tir_expr_node *n)
 static tir_expr binary(struct tir *ir, const struct tir_expr_node *before, tir_expr made, bool by_sign) {
   struct tir_expr_node n = *tir_at(ir, made);
   bool rounds = tir_type_is_short(tir_type_of(ir, n.a)), floors = n.kind == TIR_FLOORDIV || n.kind == TIR_FLOORMOD;
+  bool truncates = (n.kind == TIR_DIV || n.kind == TIR_MOD) && tir_type_is_int(n.type);
+  if (truncates) return may_overflow(ir, before) ? integer_division(ir, before, n.a, n.b) : made;
   by_sign = by_sign && is_extreme(&n);
   if (orders_booleans(ir, &n)) return order_of_booleans(ir, &n);
   if (!rounds && !floors && !by_sign) return made;

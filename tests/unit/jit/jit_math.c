@@ -35,7 +35,12 @@ static void fill(struct arrays *x, tir_type type) {
   memset(x, 0, sizeof *x);
   for (int i = 0; i < COUNT; i++) {
     tir_put_element(type, x->a + (size_t)i * size, inputs[i]);
-    tir_put_element(type, x->d + (size_t)i * size, divisors[i]);
+    bool divides = !tir_type_is_int(type) || fabs(divisors[i]) >= 1;
+    tir_put_element(type, x->d + (size_t)i * size, divides ? divisors[i] : -1);
+  }
+  if (tir_type_is_int(type)) { /* which has no quotient of the type */
+    tir_put_element(type, x->a + 2 * size, -ldexp(1, tir_type_bits(type) - 1));
+    assert_true(tir_fetch_element(type, x->d + 2 * size) == -1);
   }
   memcpy(x->i, exponents, sizeof exponents);
   x->args[0] = (struct tir_arg){.data = x->a, .bytes = size * COUNT};
@@ -93,6 +98,16 @@ static void floors_quotients(void **state) {
   agrees("float64", "T.FloorMod(A[vi], D[vi])");
   agrees("float16", "T.FloorMod(A[vi], D[vi])");
   agrees("float32", "T.Mod(A[vi], D[vi])");
+}
+
+static void divides_integers(void **state) {
+  (void)state;
+  static const char *const types[] = {"int8", "int32", "int64"};
+  static const char *const values[] = {"T.truncdiv(A[vi], D[vi])", "T.truncmod(A[vi], D[vi])", "A[vi] // D[vi]",
+                                       "A[vi] % D[vi]"};
+  for (int t = 0; t < 3; t++)
+    for (int v = 0; v < 4; v++) compare(types[t], values[v], (t + v) % 2, true, "native");
+  agrees("int32", "T.truncdiv(A[vi], D[vi] * 0 - 1) + A[vi] // (D[vi] * 0 - 1)");
 }
 
 static void scales_by_powers_of_two(void **state) {
@@ -238,13 +253,10 @@ static void computes_with_short_floats(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(rounds_ties_to_even),
-      cmocka_unit_test(floors_quotients),
-      cmocka_unit_test(scales_by_powers_of_two),
-      cmocka_unit_test(gives_what_is_known),
-      cmocka_unit_test(is_the_interpreters_in_a_fixed_order),
-      cmocka_unit_test(takes_zeros_by_their_sign),
-      cmocka_unit_test(computes_with_short_floats),
+      cmocka_unit_test(rounds_ties_to_even),       cmocka_unit_test(floors_quotients),
+      cmocka_unit_test(divides_integers),          cmocka_unit_test(scales_by_powers_of_two),
+      cmocka_unit_test(gives_what_is_known),       cmocka_unit_test(is_the_interpreters_in_a_fixed_order),
+      cmocka_unit_test(takes_zeros_by_their_sign), cmocka_unit_test(computes_with_short_floats),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
