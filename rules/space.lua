@@ -55,11 +55,12 @@ local function fail_part(message)
 end
 
 -- The schedules that a rule makes of one. Where an instruction in it is refused, the schedule as it was goes on.
--- rule_for(asked): the rule for a block that asks for one by annotation, or for none (nil); nil: none is applied to it.
+-- rule_for(asked, name): the rule for a block of this name, which asks for one by annotation, or for none (nil); nil:
+-- none is applied to it.
 local function apply_rule_at(rule_for, sch, point, name, context, report)
   local found, block = pcall(sch.get_sblock, sch, name)
   local length = sch:trace_length()
-  local rule = rule_for(found and sch:annotation(block, "schedule_rule") or nil)
+  local rule = rule_for(found and sch:annotation(block, "schedule_rule") or nil, name)
   if not rule then return {sch} end
   local function drop(code, message)
     refusals.add(report.refused, rule.name, code, message)
@@ -170,14 +171,21 @@ end
 
 local function always() return true end
 
--- Where a rule may change anything: everywhere, or as its `at` says at the root or at all other blocks; nowhere in a
--- function of which it says by `wanted` that it is not for it, or where `wanted` is refused.
-local function asked_of(rule, sch, root, context, report)
-  if rule.wanted then
+-- Whether a rule says by `wanted` that it is for this function; not where `wanted` is refused. It is asked once.
+local function is_wanted(rule, sch, context, report)
+  if not rule.wanted then return true end
+  if report.wanted[rule] == nil then
     local ok, wanted, message = limited("rule", {name = rule.name, apply = rule.wanted}, rule, context, sch:copy())
     if not ok then refusals.add(report.refused, rule.name, wanted, message) end
-    if not ok or not wanted then return function() return false end end
+    report.wanted[rule] = ok and wanted and true or false
   end
+  return report.wanted[rule]
+end
+
+-- Where a rule may change anything: everywhere, or as its `at` says at the root or at all other blocks; nowhere in a
+-- function that it is not for.
+local function asked_of(rule, sch, root, context, report)
+  if not is_wanted(rule, sch, context, report) then return function() return false end end
   if not rule.at then return always end
   return function(name) return (name == root) == (rule.at == "root") end
 end
@@ -188,13 +196,15 @@ local function apply_rules(rules, states, sch, context, report)
   local names = space.block_names(sch)
   local by_name = {}
   for _, rule in ipairs(rules) do by_name[rule.name] = rule end
-  local function custom(asked)
+  local function custom(asked, name)
     if not asked or asked == "None" then return nil end
-    if not by_name[asked] and report.all_rules then
-      refusals.add(report.refused, asked, nil,
-                   "a block asks for this rule by its annotation schedule_rule, and there is none of the name")
-    end
-    return by_name[asked]
+    local rule = by_name[asked]
+    local why = not rule and report.all_rules and "there is none of the name"
+      or rule and not is_wanted(rule, sch, context, report) and "its `wanted` is false here"
+      or rule and not asked_of(rule, sch, names[#names], context, report)(name)
+      and string.format("its `at` is %q, where block %s is not", rule.at, name)
+    if not why then return rule end
+    refusals.add(report.refused, asked, nil, "a block asks for this rule by its annotation schedule_rule, and " .. why)
   end
   local asks = states[1] and #states[1].sch:blocks_with("schedule_rule") > 0
   if asks then states = apply_rule(custom, states, names, context, report, always) end
@@ -209,11 +219,11 @@ end
 
 -- What a walk over the rules reports besides its states: what was refused; whether there were more than are kept;
 -- whether choices of a block in states where another has its own were left out; the block of each site; the names of
--- the user's rules that changed or added a schedule. groups: the name of the group of each block that is in one, where
--- the walk is that of rules/factored.lua.
+-- the user's rules that changed or added a schedule; what rules said by `wanted`. groups: the name of the group of each
+-- block that is in one, where the walk is that of rules/factored.lua.
 local function new_report(seed, groups, sites)
   return {seed = seed or 1, groups = groups, draws = 0, refused = {}, thinned = false, left_out = false,
-          sites = sites or {}, watched = {}, changed = {}}
+          sites = sites or {}, watched = {}, changed = {}, wanted = {}}
 end
 
 -- Of these rules it is said whether they changed anything.
@@ -376,10 +386,12 @@ function space.open(walk)
   return walk(nil)
 end
 
--- The names of those rules that were asked, and changed nothing anywhere.
+-- The names of those rules that changed nothing anywhere, but for those that say so themselves.
 function space.idle(rules, report)
   local names = {}
-  for _, rule in ipairs(rules) do if not report.changed[rule.name] then names[#names + 1] = rule.name end end
+  for _, rule in ipairs(rules) do
+    if not report.changed[rule.name] and report.wanted[rule] ~= false then names[#names + 1] = rule.name end
+  end
   return names
 end
 

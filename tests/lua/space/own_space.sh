@@ -76,6 +76,24 @@ sketches 3 "a block that asks for a rule of the target's"
 annotated nowhere
 open "$work/annotated.py" "$work/own.lua"
 grep -q "1  nowhere  -  *a block asks for this rule by its annotation schedule_rule, and there is none" "$work/err" || fail "a rule that is not there"
+# What a rule says by `at` and `wanted` holds there, too; and it is not said of one that did not want the function that
+# it changed no schedule.
+cat >"$work/nowhere.lua" <<'L'
+local ms = require "msched"
+ms.rule {name = "nowhere", at = "root", apply = function(sch, block)
+  assert(sch:is_root(block))
+  sch:annotate(block, "mine", 1)
+  return {sch}
+end}
+ms.rule {name = "unwanted", wanted = function() return false end, apply = function() error "it is called" end}
+L
+open "$work/annotated.py" "$work/nowhere.lua"
+grep -qF 'its `at` is "root", where block C is not' "$work/err" || fail "a block asks for a rule of the root"
+grep -q '"mine"' "$work/out" || fail "a rule of the root is called nowhere"
+grep -q "changed no schedule" "$work/err" && fail "a rule that is not wanted changed no schedule"
+annotated unwanted
+open "$work/annotated.py" "$work/nowhere.lua"
+grep -qF 'its `wanted` is false here' "$work/err" || fail "a block asks for a rule that is not wanted"
 
 # ---- A space in place of the target's
 cat >"$work/space.lua" <<'L'
