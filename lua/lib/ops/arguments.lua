@@ -199,6 +199,18 @@ function arguments.read(op, given, place)
   return values
 end
 
+-- What a refusal adds where integers stand apart that may have been meant for one shape; else nothing.
+function arguments.apart(op, given, place)
+  if op.arguments[1].kind ~= "shape" then return "" end
+  local extents = {}
+  for i, x in ipairs(given) do
+    local name, value = name_and_value(x, place)
+    extents[i] = not name and whole(value, 1) or nil
+    if not extents[i] then break end
+  end
+  return #extents < 2 and "" or string.format(" (a shape is one word: %s)", table.concat(extents, "x"))
+end
+
 -- What the function is called: the operator, the extents that come first, and what is not as it is without being said.
 local PLAIN = {dtype = true, layout = true, weight_dtype = true} -- whose values need no name before them
 function arguments.name(op, values)

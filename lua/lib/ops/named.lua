@@ -37,7 +37,10 @@ local origins = {} -- by the hash of the function
 
 function named.func(name, given, as, place)
   local op, values = named.find(name), named.values(name, given, place)
-  local tensors = op.make(values)
+  local ok, tensors = pcall(op.make, values)
+  if not ok then
+    error(type(tensors) == "string" and tensors .. arguments.apart(op, given or {}, place) or tensors, 0)
+  end
   local func = te.func(as or arguments.name(op, values), tensors,
                        values.constant and {weights = tensors.weights or {tensors[2].name}} or nil)
   origins[func:hash()] = {operator = name, values = values}

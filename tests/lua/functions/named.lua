@@ -90,6 +90,8 @@ for _, case in ipairs {
   {"max_pool: pad is 2; it is less than the kernel", "max_pool", {pad = 2}},
   {"sum: shape is 4x0; expected: extents of at least 1", "sum", {"4x0"}},
   {"sum: axis 3: there are dimensions 1 to 2", "sum", {"4x4", 3}},
+  {"softmax: axis 1024: there are dimensions 1 to 1, or -1 to -1 (a shape is one word: 512x1024)", "softmax",
+   {"512", "1024"}},
   {"sum: axes is 1;2; expected: integers", "sum", {"4x4", "1;2"}},
   {"sum: keepdims is yes; expected: true or false", "sum", {"4x4", 1, "yes"}},
   {"gelu: X is of int32; floats are expected", "gelu", {"4x4", "int32"}},
