@@ -484,6 +484,10 @@ static bool check_format(struct db *db, ms_error *err) {
   int format;
   if (!read_format(db, &format, err)) return false;
   if (!format && !db->read_only && (!prepare_writing(db, err) || !read_format(db, &format, err))) return false;
+  MDB_stat main = {0};
+  if (!format && !mdb_env_stat(db->env, &main) && !main.ms_entries)
+    return ms_fail(err, MS_STORE, "%s: there is no store: nothing was ever kept in the file; tuning makes one in it",
+                   db->path);
   if (!format) return ms_fail(err, MS_STORE, "%s: this LMDB file is another program's", db->path);
   return is_known(format)
              ? true
@@ -512,11 +516,18 @@ static int open_mapped(struct db *db, size_t map, bool lockless) {
   return mdb_env_open(db->env, db->path, how, 0666);
 }
 
+/* What could not make a store leaves nothing of one: half of its first pages would be refused ever after. */
+static void empty_again(const char *path) {
+  int code = truncate(path, 0);
+  (void)code; /* who could not write it all may not be able to cut it either, or has made no file */
+}
+
 static int open_locked(struct db *db) {
   struct stat s;
   int file = -1, dead, code;
   size_t least = stat(db->path, &s) == 0 && (size_t)s.st_size > LEAST_MAP ? (size_t)s.st_size : LEAST_MAP;
   size_t map = least > FIRST_MAP / 2 ? least * 2 : FIRST_MAP;
+  bool is_empty = stat(db->path, &s) != 0 || !s.st_size;
   int full = db_fill_lock(db->lock);
   if (full && !db->read_only) return full;
   /* A reader that may not write the lock file, or for whom the disk has no room for it, reads without locks: nobody
@@ -527,6 +538,7 @@ static int open_locked(struct db *db) {
     db->env = NULL;
     map /= 2;
   }
+  if (code && is_empty && !db->read_only) empty_again(db->path);
   if (code) return code;
   if (!mdb_env_get_fd(db->env, &file)) fcntl(file, F_SETFD, FD_CLOEXEC);
   return mdb_reader_check(db->env, &dead); /* their snapshots keep pages from being used again */
