@@ -46,7 +46,8 @@ struct vm_text {
   uint32_t size, capacity;
 };
 void vm_put(struct vm_text *text, const char *bytes, size_t length);
-void vm_put_whole(struct vm_text *text, int64_t value); /* in decimal digits */
+void vm_put_string(struct vm_text *text, const char *bytes, size_t length); /* as Lua's literal of it */
+void vm_put_whole(struct vm_text *text, int64_t value);                     /* in decimal digits */
 void vm_putf(struct vm_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* An index map as the text of a lambda, or a condition. */
 void vm_put_formula(struct vm_text *text, const struct vm_steps *steps, const struct vm_value *map);

@@ -450,20 +450,6 @@ struct vm_trace *vm_read_lua_spans(const char *text, size_t length, struct vm_sp
 
 /* ---- Writing ----------------------------------------------------------------------------------------------------- */
 
-static bool is_plain(unsigned char c) { return c >= 32 && c != 127 && c != '"' && c != '\\'; }
-
-static void put_string(struct vm_text *text, const char *bytes, size_t length) {
-  vm_put(text, "\"", 1);
-  for (size_t i = 0, run; i < length; i++) {
-    for (run = i; i < length && is_plain((unsigned char)bytes[i]);) i++;
-    vm_put(text, bytes + run, i - run);
-    if (i == length) break;
-    unsigned char c = (unsigned char)bytes[i];
-    vm_putf(text, c == '"' || c == '\\' ? "\\%c" : "\\%03u", c);
-  }
-  vm_put(text, "\"", 1);
-}
-
 static void put_variable(struct vm_text *text, const struct vm_steps *s, uint32_t variable) {
   char name[16];
   vm_put(text, "v.", 2);
@@ -502,14 +488,14 @@ static void put_value(struct vm_text *text, const struct vm_steps *s, const stru
     else
       vm_putf(text, isnan(v->real) ? "(0/0)" : v->real > 0 ? "math.huge" : "-math.huge");
     break;
-  case VM_STRING: put_string(text, s->text + v->first, v->count); break;
+  case VM_STRING: vm_put_string(text, s->text + v->first, v->count); break;
   case VM_REF: put_variable(text, s, v->ref); break;
   case VM_LIST:
   case VM_MAP: put_items(text, s, s->values + v->first, v->count, v->kind == VM_MAP); break;
   case VM_INDEX_MAP: {
     struct vm_text map = {0};
     vm_put_formula(&map, s, v);
-    put_string(text, map.at, map.size);
+    vm_put_string(text, map.at, map.size);
     free(map.at);
     break;
   }

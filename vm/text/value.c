@@ -3,6 +3,20 @@
 
 #include <stdlib.h>
 
+static bool is_plain(unsigned char c) { return c >= 32 && c != 127 && c != '"' && c != '\\'; }
+
+void vm_put_string(struct vm_text *text, const char *bytes, size_t length) {
+  vm_put(text, "\"", 1);
+  for (size_t i = 0, run; i < length; i++) {
+    for (run = i; i < length && is_plain((unsigned char)bytes[i]);) i++;
+    vm_put(text, bytes + run, i - run);
+    if (i == length) break;
+    unsigned char c = (unsigned char)bytes[i];
+    vm_putf(text, c == '"' || c == '\\' ? "\\%c" : "\\%03u", c);
+  }
+  vm_put(text, "\"", 1);
+}
+
 static void put_value(struct vm_text *text, const struct vm_steps *s, const struct vm_value *v, int depth) {
   assert(depth <= VM_MOST_DEPTH + 1);
   char name[16];
@@ -11,11 +25,7 @@ static void put_value(struct vm_text *text, const struct vm_steps *s, const stru
   case VM_BOOL: vm_putf(text, v->integer ? "true" : "false"); break;
   case VM_INT: vm_put_whole(text, v->integer); break;
   case VM_REAL: vm_put_real(text, v->real); break;
-  case VM_STRING:
-    vm_put(text, "\"", 1);
-    vm_put(text, s->text + v->first, v->count);
-    vm_put(text, "\"", 1);
-    break;
+  case VM_STRING: vm_put_string(text, s->text + v->first, v->count); break;
   case VM_REF:
     if (v->ref < s->variables)
       vm_put(text, name, (size_t)vm_variable_name(s, v->ref, name));

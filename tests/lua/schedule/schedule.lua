@@ -55,6 +55,7 @@ local tile = noted:sample_perfect_tile((noted:get_loops(of)), 2)
 noted:annotate(of, "drawn", {tiles = {tile, 4}})
 assert(noted:annotation(of, "drawn").tiles[1] == tile:value())
 refuses("there is no option `unit`", function() noted:compute_at(of, of, {unit = true}) end)
+refuses([[ is "a\000b\010c"; expected a string]], function() noted:get_sblock "a\0b\nc" end)
 
 -- Numbers as arguments: compiled and interpreted alike.
 local scale = ms.from_script [[
