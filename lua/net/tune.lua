@@ -11,8 +11,10 @@ local function by_hash(tasks)
   return found
 end
 
--- What plan.open takes for a function, as a trace schedules it; nil: as it is written. seconds: where it was measured.
+-- What plan.open takes for a function, as a trace schedules it; nil: as it is scheduled at once, or as it is written.
+-- seconds: where it was measured.
 local function build(entry, trace, target, seconds)
+  trace = trace or entry.at_once
   local func = trace and ms.apply(entry.func, trace):func() or entry.func
   local built = plan.build(func, {target = target, reference = entry.func}, entry.in_place)
   built.trace, built.seconds = trace, seconds
@@ -113,6 +115,21 @@ local function keeping(prepared, options, built)
   end
 end
 
+-- Functions whose spaces were not open in time are scheduled at once, where that can be.
+local function schedule_at_once(prepared, tasks, unopened, options)
+  if #unopened > 0 and (options.fixed_order or ms.target(options.target or "native").arch) then
+    error(string.format("the seconds were over before the spaces of %d of its functions were open, `%s` the first, \z
+                         and %s has no schedule at once: give it more", #unopened, unopened[1],
+                        options.fixed_order and "a fixed order" or "a GPU"), 0)
+  end
+  local found = by_hash(tasks)
+  for _, entry in ipairs(#unopened > 0 and prepared.functions or {}) do
+    if not found[entry.hash] and not entry.func:has_empty() then
+      entry.at_once = ms.auto_schedule(entry.func, {target = options.target}).trace
+    end
+  end
+end
+
 local LONG = 60 -- seconds of a run that has time
 
 -- What layouts are chosen by (lua/net/layout_costs.lua): the store; with time, where a run asks for layouts by cost,
@@ -136,22 +153,21 @@ function tune.opened(net, options)
                                       costs = tune.costs(options, options.store), target = options.target,
                                       fixed_order = options.fixed_order})
   local built, tasks, items = {}, stored_tasks(prepared, options) -- built: kernels, by functions and schedules
+  local unopened = {}
   if #items > 0 then
-    local more, _, unopened = search.all(items, setmetatable({build = keeping(prepared, options, built),
+    local more, _, late = search.all(items, setmetatable({build = keeping(prepared, options, built),
                                                               seconds = tune.seconds_left(options, began)},
                                                              {__index = options}))
-    if #unopened > 0 then
-      error(string.format("the seconds were over before the spaces of %d of its functions were open, `%s` the first; \z
-                           give it more", #unopened, unopened[1]), 0)
-    end
     for _, task in ipairs(more) do
       if task.error then error(task.error, 0) end
       tasks[#tasks + 1] = task
     end
+    unopened = late
   end
+  schedule_at_once(prepared, tasks, unopened, options)
   local opened = settle(prepared, tasks, options)
     or plan.open(prepared, tune.builder(tasks, options.target, false, built), options.target)
-  opened.tasks = tasks
+  opened.tasks, opened.unopened = tasks, unopened
   return opened
 end
 

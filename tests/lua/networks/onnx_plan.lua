@@ -202,6 +202,31 @@ do
   for _, suffix in ipairs {"", "-lock"} do os.remove(path_of_store .. suffix) end
 end
 
+-- ---- Spaces that are not open in time ----
+
+do
+  local search, path_of_store = ms.load "search.tune", os.tmpname()
+  os.remove(path_of_store)
+  local share, said = search.OPENING_SHARE, nil
+  search.OPENING_SHARE = 1e-9 -- the first alone is opened
+  local net = build({16, 16}, {{"MatMul", {"x", "v"}, {"h"}}, {"MatMul", {"h", "w"}, {"y"}}},
+                    {v = some {16, 16}, w = some {16, 8}})
+  local function plan(options)
+    return net:plan(setmetatable({trials = 1, seconds = 1000, db = path_of_store}, {__index = options}))
+  end
+  local made = plan {listen = function(e) if e.event == "unopened" then said = e.functions end end}
+  assert(#made.calls == 2 and #made.tasks == 1 and #made.unopened == 1 and said[1] == made.unopened[1])
+  local late = made.prepared.functions[made.prepared.functions[1].hash == made.tasks[1].func:hash() and 2 or 1]
+  assert(late.name == said[1] and #late.at_once > 0, "what is not opened is scheduled at once")
+  made:fill(1)
+  local _, report = made:run({x = made.arrays.x}, {most_work = 1 << 20})
+  assert(report.compared == 16 * 16 + 16 * 8 and report.most < 1e-5, "it differs by " .. report.most)
+  local ok, why = pcall(plan, {fixed_order = true})
+  assert(not ok and tostring(why):find("a fixed order has no schedule at once", 1, true), why)
+  search.OPENING_SHARE = share
+  for _, suffix in ipairs {"", "-lock"} do os.remove(path_of_store .. suffix) end
+end
+
 -- ---- Never slower than without tuning ----
 
 -- Times are simulated: each kernel moves a clock of its own on, by what `seconds` says of its trace.
