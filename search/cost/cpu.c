@@ -599,14 +599,6 @@ static double traffic(const struct candidate *c, uint32_t nest, int level) {
 
 /* ---- Pages ---- */
 
-/* At how many places along a dimension the loops from `at` on touch it: a convolution's taps that are a stride apart
- * leave places out. */
-static double places_of(const struct model_shape *s, const struct model_access *a, uint32_t at, uint32_t d) {
-  double all = 1;
-  for (uint32_t moves = a->moved[d]; moves; moves &= moves - 1) all *= s->tiles[at][__builtin_ctz(moves)];
-  return model_lesser(all, model_width(a, s->tiles[at], d));
-}
-
 /* Pages that an access touches in the loops from `at` on. */
 static double pages_of(const struct model_shape *s, const struct model_access *a, uint32_t at) {
   double apart = a->bytes, span = a->bytes, pages = 1;
@@ -615,7 +607,7 @@ static double pages_of(const struct model_shape *s, const struct model_access *a
     if (apart <= PAGE)
       span += (width - 1) * apart;
     else
-      pages *= places_of(s, a, at, d);
+      pages *= width;
     apart *= a->constant ? width : a->passed ? model_width(a, s->tiles[a->near], d) : (double)a->extents[d];
   }
   assert(pages >= 1 && span >= a->bytes);
