@@ -516,10 +516,13 @@ static int open_mapped(struct db *db, size_t map, bool lockless) {
   return mdb_env_open(db->env, db->path, how, 0666);
 }
 
-/* What could not make a store leaves nothing of one: half of its first pages would be refused ever after. */
+/* What could not make a store leaves nothing of one: half of its first pages would be refused ever after. A file that
+ * has them is another process's store, made meanwhile. */
 static void empty_again(const char *path) {
+  struct stat s;
+  if (stat(path, &s) || s.st_size >= 2 * (off_t)sysconf(_SC_PAGESIZE)) return;
   int code = truncate(path, 0);
-  (void)code; /* who could not write it all may not be able to cut it either, or has made no file */
+  (void)code; /* who could not write it all may not be able to cut it either */
 }
 
 static int open_locked(struct db *db) {

@@ -156,8 +156,8 @@ function tune.opened(net, options)
   local unopened = {}
   if #items > 0 then
     local more, _, late = search.all(items, setmetatable({build = keeping(prepared, options, built),
-                                                              seconds = tune.seconds_left(options, began)},
-                                                             {__index = options}))
+                                                          seconds = tune.seconds_left(options, began)},
+                                                         {__index = options}))
     for _, task in ipairs(more) do
       if task.error then error(task.error, 0) end
       tasks[#tasks + 1] = task
