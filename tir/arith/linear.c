@@ -115,11 +115,45 @@ static bool recombine_one(struct tir *ir, struct tir_sum *sum) {
   return false;
 }
 
+/* The sum has each term of the expression, so many times. */
+static bool has_terms(struct tir *ir, const struct tir_sum *sum, tir_expr e, int64_t times) {
+  struct tir_linear l = tir_linear_of(ir, e);
+  const struct tir_term *terms = tir_sum_terms(ir, sum);
+  uint32_t i = 0;
+  for (uint32_t k = 0; k < l.count; k++) { /* both ascend by atom */
+    struct tir_term t = ir->terms.at[l.first + k];
+    while (i < sum->count && terms[i].atom < t.atom) i++;
+    int64_t wanted;
+    if (i == sum->count || terms[i].atom != t.atom) return false;
+    if (__builtin_mul_overflow(t.coefficient, times, &wanted) || terms[i].coefficient != wanted) return false;
+  }
+  return l.count > 0;
+}
+
+/* As recombine_one, where the remainder is several terms: digits of its own, as ((x // 2) % 2) * 2 + x % 2 is x % 4. */
+static bool recombine_digits(struct tir *ir, struct tir_sum *sum) {
+  for (uint32_t i = 0; i < sum->count; i++) {
+    struct tir_term t = tir_sum_terms(ir, sum)[i];
+    struct tir_expr_node n = *tir_at(ir, t.atom);
+    if (n.kind != TIR_FLOORDIV || !tir_is_int(ir, n.b)) continue;
+    int64_t divisor = tir_at(ir, n.b)->imm;
+    if (divisor <= 0 || t.coefficient % divisor != 0) continue;
+    int64_t times = t.coefficient / divisor;
+    tir_expr rest = tir_make(ir, TIR_FLOORMOD, n.a, n.b);
+    if (!has_terms(ir, sum, rest, times)) continue;
+    tir_sum_add_term(ir, sum, t.atom, -t.coefficient);
+    tir_sum_add(ir, sum, rest, -times);
+    tir_sum_add(ir, sum, n.a, times);
+    return true;
+  }
+  return false;
+}
+
 void tir_sum_recombine(struct tir *ir, struct tir_sum *sum) {
   uint8_t flags = 0;
   for (uint32_t i = 0; i < sum->count; i++) flags |= tir_at(ir, tir_sum_terms(ir, sum)[i].atom)->flags;
-  if (flags & TIR_HAS_DIVMOD)
-    while (sum->count > 1 && !sum->overflow && recombine_one(ir, sum)) {}
+  if (!(flags & TIR_HAS_DIVMOD)) return;
+  while (sum->count > 1 && !sum->overflow && (recombine_one(ir, sum) || recombine_digits(ir, sum))) {}
 }
 
 /* Terms in the order they are written: positive ones first, by falling coefficient, ties by age of the atom. */

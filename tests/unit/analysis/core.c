@@ -82,6 +82,22 @@ static void joins_digits_of_sums(void **state) {
   assert_int_not_equal(sum, tir_floormod(ir, a, image));
 }
 
+/* As of four loops that one goes on through by tiles of six: the last digit is written as digits of its own. */
+static void joins_digits_of_digits(void **state) {
+  struct fixture *x = *state;
+  struct tir *ir = x->ir;
+  tir_expr low = tir_add(ir, tir_mul(ir, x->J, k(ir, 6)), k(ir, 2)), line = k(ir, 32), four = k(ir, 4);
+  tir_expr a = tir_add(ir, tir_mul(ir, x->F, k(ir, 12)), low);
+  tir_expr middle = tir_floordiv(ir, tir_floormod(ir, a, line), four), last = tir_floormod(ir, low, four);
+  assert_int_equal(tir_at(ir, last)->kind, TIR_MUL); /* (3 J + 1) % 2 * 2 */
+  tir_expr high = tir_add(ir, tir_mul(ir, tir_floordiv(ir, a, line), k(ir, 96)), tir_mul(ir, middle, k(ir, 12)));
+  assert_int_equal(tir_add(ir, high, tir_mul(ir, last, k(ir, 3))), tir_mul(ir, a, k(ir, 3)));
+  /* so many times another remainder is no digit of it */
+  tir_expr other = tir_add(ir, high, tir_mul(ir, last, k(ir, 6)));
+  assert_int_not_equal(tir_at(ir, other)->kind, TIR_MUL);
+  assert_int_not_equal(other, tir_add(ir, tir_mul(ir, a, k(ir, 3)), tir_mul(ir, last, k(ir, 3))));
+}
+
 static void decides_comparisons_by_bounds(void **state) {
   struct fixture *x = *state;
   assert_true(tir_prove(x->ir, tir_make(x->ir, TIR_LT, i16j(x), k(x->ir, 128))));
@@ -173,6 +189,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(divides_by_minus_one, setup, teardown),
       cmocka_unit_test_setup_teardown(joins_quotient_and_remainder, setup, teardown),
       cmocka_unit_test_setup_teardown(joins_digits_of_sums, setup, teardown),
+      cmocka_unit_test_setup_teardown(joins_digits_of_digits, setup, teardown),
       cmocka_unit_test_setup_teardown(decides_comparisons_by_bounds, setup, teardown),
       cmocka_unit_test_setup_teardown(rewinds, setup, teardown),
       cmocka_unit_test_setup_teardown(substitutes, setup, teardown),
