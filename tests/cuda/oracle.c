@@ -95,8 +95,8 @@ void oracle_write(const char *folder, uint32_t number, const char *text, char pa
 bool oracle_compile(const char *folder) {
   char command[2000];
   int length = snprintf(command, sizeof command,
-                        "cd %s && ls | grep '[.]cu$' | xargs -P %ld -I{} sh -c '" COMPILE_ORACLE
-                        " -o {}.so {} -lm -lgcc >{}.log 2>&1 || rm -f {}.so'",
+                        "cd %s && ls | grep '[.]cu$' | xargs -P %ld -I{} sh -c 'sh " COMPILE_ORACLE
+                        " {} {}.so >{}.log 2>&1 || rm -f {}.so'",
                         folder, sysconf(_SC_NPROCESSORS_ONLN));
   assert(length < (int)sizeof command);
   return system("g++ --version >/dev/null 2>&1") == 0 && system(command) == 0;
@@ -213,7 +213,8 @@ static bool is_compiled(const char *source, char why[ORACLE_TEXT]) {
   if (access(path, R_OK) == 0) return true;
   snprintf(path, sizeof path, "%s.log", source);
   char *log = case_read_file(path), *error = log ? strstr(log, "error") : NULL;
-  snprintf(why, ORACLE_TEXT, "g++ refuses it: %.*s", error ? (int)strcspn(error, "\n") : 0, error ? error : "");
+  snprintf(why, ORACLE_TEXT, "the compiler refuses it: %.*s", error ? (int)strcspn(error, "\n") : 0,
+           error ? error : "");
   free(log);
   return false;
 }

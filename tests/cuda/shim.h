@@ -17,7 +17,9 @@
 #define __align__(bytes)          __attribute__((aligned(bytes)))
 #define __shared__                thread_local /* one a block: its fibers are of one thread */
 
+extern "C" {
 extern thread_local unsigned char ms_shared[];
+}
 
 /* ---- PTX ---- */
 
@@ -98,23 +100,47 @@ template <class T> static T shim_shuffle(int line, uint32_t mask, T value, int d
   return value;
 }
 
+/* Vectors begin at multiples of their size. A compiler that copies them as bytes may not ask. */
+template <class V> static const V *shim_even(const V *at) {
+  if ((size_t)at % alignof(V) != 0) __builtin_trap();
+  return at;
+}
+#define SHIM_IS_COPIED(V)                                                                                              \
+  V() = default;                                                                                                       \
+  V(const V &from) { memcpy((void *)this, shim_even(&from), sizeof from); }                                            \
+  V &operator=(const V &from) {                                                                                        \
+    memmove((void *)shim_even(this), shim_even(&from), sizeof from);                                                   \
+    return *this;                                                                                                      \
+  }
 struct __attribute__((aligned(8))) uint2 {
   unsigned x, y;
+  SHIM_IS_COPIED(uint2)
+  uint2(unsigned x, unsigned y) : x(x), y(y) {}
 };
 struct __attribute__((aligned(8))) int2 {
   int32_t x, y;
+  SHIM_IS_COPIED(int2)
+  int2(int32_t x, int32_t y) : x(x), y(y) {}
 };
 struct __attribute__((aligned(8))) float2 {
   float x, y;
+  SHIM_IS_COPIED(float2)
+  float2(float x, float y) : x(x), y(y) {}
 };
 struct __attribute__((aligned(16))) uint4 {
   unsigned x, y, z, w;
+  SHIM_IS_COPIED(uint4)
+  uint4(unsigned x, unsigned y, unsigned z, unsigned w) : x(x), y(y), z(z), w(w) {}
 };
 struct __attribute__((aligned(16))) float4 {
   float x, y, z, w;
+  SHIM_IS_COPIED(float4)
+  float4(float x, float y, float z, float w) : x(x), y(y), z(z), w(w) {}
 };
 struct __attribute__((aligned(16))) double2 {
   double x, y;
+  SHIM_IS_COPIED(double2)
+  double2(double x, double y) : x(x), y(y) {}
 };
 
 static inline float __int_as_float(int bits) {
@@ -154,12 +180,18 @@ template <class... P> struct shim_call {
   void (*kernel)(P...);
   void **args;
 };
-template <size_t... I> struct shim_indices {};
-template <class... P, size_t... I> static void shim_apply(shim_call<P...> *call, shim_indices<I...>) {
+/* 0 to count - 1. */
+template <class T, T... I> struct shim_indices {};
+#ifdef __clang__
+#define SHIM_INDICES(count) __make_integer_seq<shim_indices, size_t, count>
+#else
+#define SHIM_INDICES(count) shim_indices<size_t, __integer_pack(count)...>
+#endif
+template <class... P, size_t... I> static void shim_apply(shim_call<P...> *call, shim_indices<size_t, I...>) {
   call->kernel(*(P *)call->args[I]...);
 }
 template <class... P> static void shim_thread(void *data) {
-  shim_apply((shim_call<P...> *)data, shim_indices<__integer_pack(sizeof...(P))...>());
+  shim_apply((shim_call<P...> *)data, SHIM_INDICES(sizeof...(P))());
   shim_check_loads();
 }
 
@@ -189,8 +221,12 @@ static int cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void **
   return shim_error = fibers_launch(&launch);
 }
 
-/* ---- What NVRTC does not know, and g++ does ---- */
+/* ---- What NVRTC does not know, and other compilers do ---- */
 
 #pragma GCC poison __builtin_inf __builtin_inff __builtin_huge_val __builtin_huge_valf __builtin_nan __builtin_nanf
 #pragma GCC poison __builtin_popcountll __builtin_clzll __builtin_convertvector __builtin_isnan __builtin_isinf
 #pragma GCC poison INFINITY NAN HUGE_VAL HUGE_VALF
+
+/* Snippets of PTX are called by other names above, but a compiler may read them: `asm (…)`, `asm volatile (…)`. */
+#define asm(...)
+#define volatile(...) ("")
