@@ -7,6 +7,7 @@ local ms = msched
 local te, tune, jobs_of = ms.te, ms.load "search.tune", dofile(arg[0]:match "^.*/" .. "../jobs.lua")
 local files = dofile(arg[0]:match "^.*/" .. "../../support/lua/files.lua")
 local sources = dofile(arg[0]:match "^.*/" .. "../../support/lua/kernel_sources.lua")(arg[1], 1)
+local draws = dofile(arg[0]:match "^.*/" .. "../../support/lua/draws.lua")
 local TARGETS = {"cuda -arch=sm_80", "cuda -arch=sm_89", "cuda -arch=sm_90a"}
 
 local function check(func, schedules, target, wanted)
@@ -72,7 +73,7 @@ for _, target in ipairs(TARGETS) do
     for _, func in ipairs {product, most} do
       local opened = tune.open(func, ms.target(target), {})
       local pool = ms.pool(func, {jobs = 1, target = target})
-      local made, _, script_error = pool:replay(jobs_of(opened, 4, 3), false)
+      local made, _, script_error = pool:replay(jobs_of(opened, draws.number(2, 4), 3), false)
       pool:close()
       assert(not script_error, script_error)
       local list = {}

@@ -10,30 +10,35 @@ local te = ms.te
 local tune, jobs_of = ms.load "search.tune", dofile(arg[0]:match "^.*/" .. "../jobs.lua")
 local registers = dofile(arg[0]:match "^.*/" .. "../../support/lua/estimated.lua").new()
 local files = dofile(arg[0]:match "^.*/" .. "../../support/lua/files.lua")
+local judged = dofile(arg[0]:match "^.*/" .. "../../support/lua/draws.lua")
 
 local run_kernels, draws, seed = arg[1], math.tointeger(arg[2]), math.tointeger(arg[3])
 local AMPERE, ADA, HOPPER = "cuda -arch=sm_80", "cuda -arch=sm_89", "cuda -arch=sm_90a"
-local PRODUCTS = {
-  {"float16", "float32", 64, 32, 48, AMPERE}, {"float16", "float16", 32, 64, 64, AMPERE},
-  {"bfloat16", "float32", 32, 48, 64, AMPERE},
-  {"float32", "float32", 48, 64, 40, AMPERE}, {"int8", "int32", 48, 32, 64, AMPERE},
+local PRODUCTS = judged.of({
+  {"float16", "float32", 64, 32, 48, AMPERE}, {"bfloat16", "float32", 32, 48, 64, AMPERE},
+  {"float32", "float32", 48, 64, 40, AMPERE},
   {"float16", "float32", 128, 256, 192, HOPPER}, {"bfloat16", "float32", 256, 128, 128, HOPPER, true},
-  {"int8", "int32", 128, 256, 384, HOPPER, true}, {"float32", "float32", 128, 128, 96, HOPPER, true},
-  {"uint8", "int32", 128, 128, 192, HOPPER}, {"uint8", "int32", 128, 128, 96, HOPPER, true, nil, "int8"},
+  {"float32", "float32", 128, 128, 96, HOPPER, true},
+  {"uint8", "int32", 128, 128, 96, HOPPER, true, nil, "int8"},
+  {"float8_e4m3fn", "float32", 128, 256, 256, HOPPER, true}, {"float8_e5m2", "float32", 48, 32, 64, ADA},
+  {"float16", "float32", 192, 128, 128, HOPPER, false, true}, {"float16", "float16", 32, 64, 64, AMPERE},
+  {"int8", "int32", 48, 32, 64, AMPERE}, {"int8", "int32", 128, 256, 384, HOPPER, true},
+}, {
+  {"uint8", "int32", 128, 128, 192, HOPPER},
   {"int8", "int32", 64, 128, 128, HOPPER, true, nil, "uint8"},
-  {"float8_e4m3fn", "float32", 128, 256, 256, HOPPER, true},
-  {"float8_e5m2", "float32", 48, 32, 64, ADA},
-  {"float16", "float32", 192, 128, 128, HOPPER, false, true}, {"bfloat16", "float32", 128, 128, 96, HOPPER, true, true},
-}
+  {"bfloat16", "float32", 128, 128, 96, HOPPER, true, true},
+})
 -- Products whose sides no tile divides, one of them of three columns, and convolutions whose pixels or channels none
 -- does: with half of the draws.
-local PADDED = {
-  {"float16", "float32", 50, 60, 72, AMPERE}, {"float16", "float16", 33, 40, 77, AMPERE},
-  {"bfloat16", "float32", 40, 37, 60, AMPERE, true}, {"float32", "float32", 20, 50, 27, AMPERE},
-  {"int8", "int32", 50, 36, 80, AMPERE}, {"float16", "float32", 100, 200, 136, HOPPER},
+local PADDED = judged.of({
+  {"float16", "float16", 33, 40, 77, AMPERE}, {"bfloat16", "float32", 40, 37, 60, AMPERE, true},
   {"bfloat16", "float32", 250, 120, 88, HOPPER, true}, {"float16", "float32", 64, 3, 200, HOPPER},
-  {"float16", "float32", 70, 61, 99, HOPPER}, {"float16", "float32", 200, 120, 104, HOPPER, false, true},
-}
+  {"float16", "float32", 70, 61, 99, HOPPER},
+}, {
+  {"float16", "float32", 50, 60, 72, AMPERE}, {"float32", "float32", 20, 50, 27, AMPERE},
+  {"int8", "int32", 50, 36, 80, AMPERE}, {"float16", "float32", 100, 200, 136, HOPPER},
+  {"float16", "float32", 200, 120, 104, HOPPER, false, true},
+})
 local CONVOLUTIONS = {
   {"float16", "float32", {1, 7, 7, 64, 64, 3, 1, 1}, HOPPER},
   {"bfloat16", "float32", {3, 5, 5, 32, 60, 3, 2, 1}, HOPPER},

@@ -2,14 +2,16 @@
 -- paddings, broadcasts. There are so many schedules of each, for a CPU and a GPU; what is drawn computes
 -- what the function does, built for this machine and lowered for the GPU; nothing is refused; and what cannot be
 -- tiled has the one schedule that it had.
--- usage: msched spatial_spaces.lua DRAWS EVERY      EVERY: one of so many that are drawn for a CPU is built
+-- usage: msched spatial_spaces.lua DRAWS EVERY      EVERY: one of so many that are drawn for a CPU is built, or of four
+-- times as many where few are judged (support/lua/draws.lua)
 local ms = require "msched"
 local jobs_of = dofile(arg[0]:match "^.*/" .. "../jobs.lua")
 local te, ops = ms.te, ms.ops
 local tune, refusals, common, analytical = ms.load "search.tune", ms.load "rules.refusals", ms.load "rules.common",
   ms.load "search.cost.analytical"
 
-local draws, every = math.tointeger(arg[1]), math.tointeger(arg[2])
+local judged = dofile(arg[0]:match "^.*/" .. "../../support/lua/draws.lua")
+local draws, every = math.tointeger(arg[1]), math.tointeger(arg[2]) * judged.number(4, 1)
 -- few threads, as small shapes have them
 local CPU, GPU = ms.target "native -num-cores=4", ms.target "cuda -arch=sm_80 -thread_warp_size=4"
 
