@@ -1,5 +1,5 @@
 /* The analytical model of a sketch: numbers that decisions give, loop nests over them, what each nest touches. Internal
- * to search; sketch.c fills it, cpu.c and gpu.c score with it, analytical.c enumerates. */
+ * to search; sketch.c and access.c fill it, cpu.c and gpu.c score with it, analytical.c enumerates. */
 #ifndef MSCHED_SEARCH_ANALYTICAL_H
 #define MSCHED_SEARCH_ANALYTICAL_H
 
@@ -213,6 +213,11 @@ static inline uint32_t model_shared(const struct search_estimator *d, uint32_t n
 }
 /* What the innermost loops of the nests are: candidates with the same differ in what is around them only. */
 uint64_t model_tile(const struct search_estimator *estimator, const int64_t *decisions);
+/* What the store of a block touches and computes, into a nest whose iterations are known. constant: of each
+ * buffer, whether it is packed ahead of all runs. Gives conversions between floats, as multiply-adds of a GPU.
+ * (access.c) */
+double model_read_accesses(const struct search_estimator *d, struct tir *ir, const bool *constant,
+                           struct model_nest *nest, tir_block block, tir_stmt store);
 /* The part of a block's iterations in which a condition holds, its conjuncts taken as if they did not depend on one
  * another; 1 where that is not known. The nest has its iterations. (condition.c) */
 double model_part_inside(const struct tir *ir, tir_block block, const struct model_nest *nest, tir_expr condition);
