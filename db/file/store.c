@@ -76,7 +76,9 @@ static bool make_folders(struct db *db, ms_error *err) {
     if (*c != '/') continue;
     *c = 0;
     bool is_new = mkdir(copy, 0777) == 0;
-    if (!is_new && errno != EEXIST) ok = ms_fail(err, MS_STORE, "%s: %s", copy, strerror(errno));
+    if (!is_new && errno != EEXIST)
+      ok = ms_fail(err, MS_STORE, "%s: cannot make this folder, for the store: %s; give another --db PATH", copy,
+                   strerror(errno));
     if (is_new) free(made), made = strdup(copy);
     *c = '/';
   }

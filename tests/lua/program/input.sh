@@ -217,6 +217,8 @@ done
 [ "$(cat "$work/err")" = "msched: $work/new/folder: made this folder, for the store" ] || fail "a new folder: $(cat "$work/err")"
 "$msched" db merge "$db" --db "$work/new/folder/a.db" >/dev/null 2>"$work/err"
 [ ! -s "$work/err" ] || fail "a folder that was there: $(cat "$work/err")"
+says "msched db: $work/empty.db/folder: cannot make this folder, for the store: Not a directory; give another --db PATH" \
+  "$msched" db merge "$db" --db "$work/empty.db/folder/a.db"
 for what in written replaced; do # what an export wrote, and whether something was there
   "$msched" export "$id" -o "$work/said.c" --db "$db" >"$work/out"
   grep -q "^$work/said.c: $what, [0-9.]* KiB, record $id[0-9a-f]* for llvm" "$work/out" || fail "export: not $what: $(cat "$work/out")"
