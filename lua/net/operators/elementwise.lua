@@ -183,12 +183,13 @@ local function binary(name, f, t, least, halves)
   end
 end
 
--- Integers are divided towards 0; by 0, which has no result, the dividend is kept, since the machine would stop.
+-- Integers are divided towards 0; by 0, which has no result, the dividend is kept, since the machine would stop. The
+-- least by -1 wraps (tir/lower/legalize.c).
 local function divide(x, y)
   if is_float(x.type) then return x / y end
   local by = te.select(te.eq(y, 0), te.const(1, y.type), y)
   if common.is_unsigned(x.type) then return x // by end
-  return te.select(te.eq(by, -1), -x, te.call("truncdiv", x.type, x, te.select(te.eq(by, -1), te.const(1, y.type), by)))
+  return te.call("truncdiv", x.type, x, by)
 end
 local function remainder(x, y, n)
   if is_float(x.type) then
@@ -199,7 +200,6 @@ local function remainder(x, y, n)
   end
   local by = te.select(te.eq(y, 0), te.const(1, y.type), y)
   if common.is_unsigned(x.type) then return x % by end
-  by = te.select(te.eq(by, -1), te.const(1, y.type), by)
   return n:int("fmod", 0) == 1 and te.call("truncmod", x.type, x, by) or x % by
 end
 local function larger(x, y)
