@@ -7,20 +7,25 @@ local compute, is_float = common.compute, common.is_float
 
 -- ---- Where an element of the result lies -------------------------------------------------------------------------
 
--- Each: where place x of `a` (axis: {size, out, scale, first, last}) lies in what is resized; `length` as it would be
--- unrounded.
+-- As float32, as all that follows: onnxruntime and PyTorch round each step so, and what is rounded down may be a whole
+-- number that digits behind it miss (0.7 of 10 elements are 7).
+local function float32(x) return (string.unpack("<f", string.pack("<f", x))) end
+local function centre(x, a) return float32((x + 0.5) / a.scale) end
+
+-- Each: where place x of `a` (axis: {size, out, length, scale, first, last}) lies in what is resized; `length` is `out`
+-- as it would be unrounded.
 local COORDINATES = {
-  half_pixel = function(x, a) return (x + 0.5) / a.scale - 0.5 end,
-  pytorch_half_pixel = function(x, a, length) return length == 1 and -0.5 or (x + 0.5) / a.scale - 0.5 end,
-  half_pixel_symmetric = function(x, a, length)
-    return a.size / 2 * (1 - a.out / length) + (x + 0.5) / a.scale - 0.5
+  half_pixel = function(x, a) return float32(centre(x, a) - 0.5) end,
+  pytorch_half_pixel = function(x, a) return a.length == 1 and -0.5 or float32(centre(x, a) - 0.5) end,
+  half_pixel_symmetric = function(x, a)
+    return float32(float32(a.size / 2 * (1 - a.out / a.length) + centre(x, a)) - 0.5)
   end,
-  tf_half_pixel_for_nn = function(x, a) return (x + 0.5) / a.scale end,
-  asymmetric = function(x, a) return x / a.scale end,
-  align_corners = function(x, a, length) return length == 1 and 0.0 or x * (a.size - 1) / (length - 1) end,
-  tf_crop_and_resize = function(x, a, length)
+  tf_half_pixel_for_nn = centre,
+  asymmetric = function(x, a) return float32(x / a.scale) end,
+  align_corners = function(x, a) return a.length == 1 and 0.0 or float32(x * (a.size - 1) / (a.length - 1)) end,
+  tf_crop_and_resize = function(x, a)
     local span = (a.last - a.first) * (a.size - 1)
-    return a.first * (a.size - 1) + (length == 1 and span / 2 or x * span / (length - 1))
+    return float32(a.first * (a.size - 1) + (a.length == 1 and span / 2 or x * span / (a.length - 1)))
   end,
 }
 
@@ -42,7 +47,7 @@ local function taps_of(options, a)
   local before = math.floor(-reach / squeeze) + 1
   local taps = {first = {}, weights = {}, count = 2 - 2 * before, outside = {}}
   for o = 1, a.out do
-    local x = COORDINATES[options.coordinates](o - 1, a, a.scale * a.size)
+    local x = COORDINATES[options.coordinates](o - 1, a)
     local base = math.ceil(x) - 1
     local weights, sum, from = {}, 0.0, base + before
     for t = 1, taps.count do
@@ -64,12 +69,14 @@ local NEAREST = {
   round_prefer_floor = function(x) return math.ceil(x - 0.5) end,
   round_prefer_ceil = function(x) return math.floor(x + 0.5) end,
   floor = math.floor, ceil = math.ceil,
+  -- As ONNX's test of version 10 has it (test_resize_downsample_nearest).
+  before_11 = function(x, a) return a.scale < 1 and math.ceil(x) or math.floor(x) end,
 }
 local function nearest_of(options, a)
   local list, outside = {}, {}
   for o = 1, a.out do
-    local x = COORDINATES[options.coordinates](o - 1, a, a.scale * a.size)
-    list[o] = math.max(0, math.min(NEAREST[options.nearest](x), a.size - 1))
+    local x = COORDINATES[options.coordinates](o - 1, a)
+    list[o] = math.max(0, math.min(NEAREST[options.nearest](x, a), a.size - 1))
     outside[o] = options.coordinates == "tf_crop_and_resize" and (x < 0 or x > a.size - 1)
   end
   return list, outside
@@ -152,7 +159,7 @@ local function finished(n, Y, t)
   end)
 end
 
--- All axes in turn: a list of {axis, size, out, scale, first, last}; axes that stay are left out.
+-- All axes in turn: a list of {axis, size, out, length, scale, first, last}; axes that stay are left out.
 local function resize(n, list, options)
   local X = n:x(1)
   local Y, t = X, X.type
@@ -181,7 +188,10 @@ local function keep_ratio(n, list, policy)
       scale = own
     end
   end
-  for _, a in ipairs(list) do a.scale, a.out = scale, math.floor(scale * a.size + 0.5) end
+  for _, a in ipairs(list) do
+    a.scale, a.length = scale, float32(scale * a.size)
+    a.out = math.floor(scale * a.size + 0.5)
+  end
 end
 
 local function axes_of(n, scales, sizes, roi)
@@ -198,8 +208,9 @@ local function axes_of(n, scales, sizes, roi)
     if not (values[k] > 0 and values[k] < 1 << 31) then
       n:fail("%s %s of axis %d", scales and "a scale of" or "a size of", values[k], axis)
     end
-    list[k] = {axis = d, size = size, out = scales and math.floor(values[k] * size) or values[k],
-               scale = scales and values[k] or values[k] / size, first = roi and roi[k] or 0,
+    local length = scales and float32(values[k] * size) or values[k]
+    list[k] = {axis = d, size = size, out = math.floor(length), length = length,
+               scale = float32(scales and values[k] or values[k] / size), first = roi and roi[k] or 0,
                last = roi and roi[k + #axes] or 1}
   end
   if sizes then
@@ -215,7 +226,8 @@ end
 operators.Resize = function(n)
   local mode = n:choice("mode", "nearest", "nearest", "linear", "cubic")
   if n.opset < 11 then
-    return resize(n, axes_of(n, n:list(2)), {mode = mode, coordinates = "asymmetric", nearest = "floor", otherwise = 0})
+    return resize(n, axes_of(n, n:list(2)), {mode = mode, coordinates = "asymmetric", nearest = "before_11",
+                                          otherwise = 0})
   end
   local options =
     {mode = mode, coordinates = n:text("coordinate_transformation_mode", "half_pixel"), a = n:float("cubic_coeff_a",

@@ -238,6 +238,13 @@ def resize_cases():
                 sizes = np.array([int(a * b) for a, b in zip(x.shape, scales)], np.int64)  # a length that is no integer is ONNX's own
                 how = [None, known(sizes)] if coordinates == "align_corners" else [known(np.array(scales, np.float32))]
                 cases.append(("Resize", "", attributes, [x, None, *how], 1))
+    line = np.arange(230, dtype=np.float32).reshape(1, 1, 10, 23)
+    for scale in (0.1, 0.35, 0.7, 0.9, 1.1, 1.2, 1.7, 2.3, 3.3):  # none is what float32 holds
+        for rounded, coordinates in (("floor", "asymmetric"), ("ceil", "asymmetric"), ("round_prefer_floor", "half_pixel"), ("round_prefer_ceil", "half_pixel")):
+            attributes = dict(mode="nearest", coordinate_transformation_mode=coordinates, nearest_mode=rounded)
+            cases.append(("Resize", "", attributes, [line, None, known(np.array([1, 1, scale, scale], np.float32))], 1))
+            sizes = known(np.array([1, 1, int(10 * scale), int(23 * scale)], np.int64))
+            cases.append(("Resize", "", dict(attributes, coordinate_transformation_mode="align_corners"), [line, None, None, sizes], 1))
     return cases
 
 

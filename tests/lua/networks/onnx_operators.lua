@@ -226,6 +226,16 @@ check("Resize", {f32({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}), false, false, known(i64(
 -- indices by a table
 check("Resize", {f32({5}, {1, 2, 3, 4, 5}), false, false, known(i64({1}, {3}))}, {f32({3}, {1, 3, 5})})
 check("Upsample", {row, known(f32({4}, {1, 1, 1, 2}))}, {f32({1, 1, 1, 4}, {1, 1, 3, 3})}, {}, 9)
+-- as float32: 10 * 0.7 is 7, 6 / 1.2 is 5, and lengths are whole where sizes say so
+check("Resize", {f32({10}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}), false, known(f32({1}, {0.7}))},
+      {f32({7}, {0, 1, 2, 4, 5, 7, 8})}, {coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"})
+check("Upsample", {f32({6}, {0, 1, 2, 3, 4, 5}), known(f32({1}, {1.2}))}, {f32({7}, {0, 0, 1, 2, 3, 4, 5})}, {}, 9)
+local line = {}
+for i = 1, 25 do line[i] = i - 1 end
+check("Resize", {f32({25}, line), false, false, known(i64({1}, {7}))}, {f32({7}, {0, 4, 8, 12, 16, 20, 24})},
+      {coordinate_transformation_mode = "align_corners", nearest_mode = "floor"})
+-- the next above where it shrinks, before version 11
+check("Resize", {f32({5}, {0, 1, 2, 3, 4}), known(f32({1}, {0.6}))}, {f32({3}, {0, 2, 4})}, {}, 10)
 check("GridSample", {row, f32({1, 1, 3, 2}, {0, 0, 3, 0, nan, 0})}, {f32({1, 1, 1, 3}, {2, 0, 0})}, {align_corners = 1},
       20)
 check("GridSample", {row, f32({1, 1, 2, 2}, {3, 0, -9, 5})}, {f32({1, 1, 1, 2}, {1, 1})},
