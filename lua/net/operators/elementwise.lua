@@ -320,7 +320,8 @@ operators.Dropout = function(n)
     n:fail("it drops at random: training is not run")
   end
   local X = n:x(1)
-  return common.copy(X), common.compute(X.shape, "bool", function() return te.const(true, "bool") end)
+  local t = n.opset < 10 and X.type or "bool"
+  return common.copy(X), common.compute(X.shape, t, function() return te.const(t == "bool" and true or 1, t) end)
 end
 
 return operators

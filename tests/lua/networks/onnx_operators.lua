@@ -236,6 +236,8 @@ check("Resize", {f32({25}, line), false, false, known(i64({1}, {7}))}, {f32({7},
       {coordinate_transformation_mode = "align_corners", nearest_mode = "floor"})
 -- the next above where it shrinks, before version 11
 check("Resize", {f32({5}, {0, 1, 2, 3, 4}), known(f32({1}, {0.6}))}, {f32({3}, {0, 2, 4})}, {}, 10)
+check("Dropout", {f32({2}, {3, 4})}, {f32({2}, {3, 4}), f32({2}, {1, 1})}, {ratio = 0.5}, 7)
+check("Dropout", {f32({2}, {3, 4})}, {f32({2}, {3, 4}), {"bool", {2}, {1, 1}}}, {ratio = 0.5}, 10)
 check("GridSample", {row, f32({1, 1, 3, 2}, {0, 0, 3, 0, nan, 0})}, {f32({1, 1, 1, 3}, {2, 0, 0})}, {align_corners = 1},
       20)
 check("GridSample", {row, f32({1, 1, 2, 2}, {3, 0, -9, 5})}, {f32({1, 1, 1, 2}, {1, 1})},
