@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const char db_page_behind_end[] = "it names a page behind the end of the file";
@@ -18,9 +20,17 @@ static bool is_locked_out(const char *path) {
          errno == EACCES;
 }
 
+int db_limited_code(const char *path, int code) {
+  struct rlimit limit;
+  struct stat file;
+  bool is_short = (code == EIO || code == ENOSPC) && stat(path, &file) == 0 && getrlimit(RLIMIT_FSIZE, &limit) == 0;
+  return is_short && (rlim_t)file.st_size >= limit.rlim_cur ? EFBIG : code;
+}
+
 bool db_failed(struct db *db, int code, const char *what, ms_error *err) {
   assert(code != MDB_SUCCESS);
   const char *path = db->path ? db->path : "store";
+  code = db_limited_code(path, code);
   switch (code) {
   case MDB_INVALID:
   case MDB_VERSION_MISMATCH:
@@ -56,7 +66,10 @@ bool db_failed(struct db *db, int code, const char *what, ms_error *err) {
   case MDB_PANIC:
     return ms_fail(err, MS_STORE, "%s: writing failed before; what was committed is kept: start the command again",
                    path);
-  case EFBIG: return ms_fail(err, MS_STORE, "%s: the file may not grow; what was committed before is kept", path);
+  case EFBIG:
+    return ms_fail(
+        err, MS_STORE,
+        "%s: the limit of files' sizes is reached, raise it (`ulimit -f`); what was committed before is kept", path);
   case EACCES:
     if (is_locked_out(path))
       return ms_fail(err, MS_STORE,

@@ -93,6 +93,8 @@ struct db {
 enum { DB_GONE = -1, DB_CUT = -2, DB_DAMAGED = -3 }; /* the last: db->bad says which page */
 
 bool db_failed(struct db *db, int code, const char *what, ms_error *err); /* returns false */
+/* EFBIG for what LMDB says of a short write where the file has reached the limit of files' sizes; else `code`. */
+int db_limited_code(const char *path, int code);
 /* Runs `work`, which writes some `bytes`, in a write transaction; when the map is full, it grows and the work is run
  * again. A batch is committed before, and begun again, where its part is full. */
 bool db_write(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data, size_t bytes,

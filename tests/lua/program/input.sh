@@ -260,12 +260,12 @@ fi
 # No room: the file may not grow. What was committed is kept, and the store is whole.
 cp "$db" "$work/full.db"
 blocks=$(($(wc -c <"$work/full.db") / 512))
-refused 1 "committed before is kept" sh -c 'ulimit -f "$1" && shift && exec "$@"' sh "$blocks" "$msched" tune "$gemm" --trials 64 --db "$work/full.db" -- 48 32 32
+refused 1 "the limit of files' sizes is reached" sh -c 'ulimit -f "$1" && shift && exec "$@"' sh "$blocks" "$msched" tune "$gemm" --trials 64 --db "$work/full.db" -- 48 32 32
 "$msched" db check --db "$work/full.db" | grep -qx clean || fail "a full store is not clean"
 "$msched" show "$id" --db "$work/full.db" >/dev/null || fail "a record is lost in a full store"
 head -c 8192 /dev/zero >"$work/small8.db-lock" # a lock that is there already
 for blocks in 1 8 16; do # no lock, one of LMDB's first two pages, both
-  refused 1 "committed before is kept" sh -c 'ulimit -f "$1" && shift && exec "$@"' sh $blocks "$msched" tune "$gemm" --trials 1 --db "$work/small$blocks.db" -- 32 32 32
+  refused 1 "the limit of files' sizes is reached" sh -c 'ulimit -f "$1" && shift && exec "$@"' sh $blocks "$msched" tune "$gemm" --trials 1 --db "$work/small$blocks.db" -- 32 32 32
   refused 1 "there is no store" "$msched" top --db "$work/small$blocks.db"
   "$msched" db import "$work/before" --db "$work/small$blocks.db" >"$work/out" 2>"$work/err" || fail "a store where another could not be made: $(cat "$work/err")"
 done
