@@ -543,7 +543,7 @@ static int open_locked(struct db *db) {
     db->env = NULL;
     map /= 2;
   }
-  code = db_limited_code(db->path, code);
+  code = db_limited_code(db->path, code); /* which reads the file's size: before it is cut */
   if (code && is_empty && !db->read_only) empty_again(db->path);
   if (code) return code;
   if (!mdb_env_get_fd(db->env, &file)) fcntl(file, F_SETFD, FD_CLOEXEC);

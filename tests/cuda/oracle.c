@@ -99,7 +99,7 @@ bool oracle_compile(const char *folder) {
                         " {} {}.so >{}.log 2>&1 || rm -f {}.so'",
                         folder, sysconf(_SC_NPROCESSORS_ONLN));
   assert(length < (int)sizeof command);
-  return system("g++ --version >/dev/null 2>&1") == 0 && system(command) == 0;
+  return access(ORACLE_COMPILER, X_OK) == 0 && system(command) == 0;
 }
 
 /* ---- Memory with guards ---- */
