@@ -115,6 +115,7 @@ enum {
 };
 void emit_find_facts(struct emit *e);                     /* fills `of_buffer` and `of_var` */
 unsigned emit_facts(const struct emit *e, tir_expr real); /* of them, which hold */
+double emit_most(const struct emit *e, tir_expr real);    /* no less than it, where it is not NaN; infinity: unknown */
 /* emit_division.c */
 /* Whether vectors of a type are divided by one number faster than element by element. */
 bool emit_divides_at_once(const struct emit *e, tir_type type, tir_expr divisor);

@@ -5,6 +5,7 @@
  * (tanh) and 1.07 (erf): tests/tools/float_functions.c. Other functions: lower/in_single.c and through_double.c. */
 #include "emit.h"
 #include "jit/llvm/machine.h"
+#include "jit/llvm/x86.h"
 
 #include <assert.h>
 #include <math.h>
@@ -17,7 +18,41 @@ struct real {
   LLVMTypeRef type;
 }; /* constants and arithmetic of one vector type, no fast-math flags */
 
-static LLVMValueRef constant(struct real r, double value) { return LLVMConstReal(r.type, value); }
+enum { AVX2_LANES = 8 };
+
+/* Whether constants are operands in memory, all lanes of them. AVX2 has no operand that is one number for all lanes, as
+ * AVX-512 has, and sixteen registers: what these cannot hold LLVM would bring there by an instruction each time. */
+static bool has_constants_in_memory(struct real r) {
+  const struct jit_target *t = r.e->target;
+  bool fits = LLVMGetTypeKind(r.type) == LLVMVectorTypeKind && LLVMGetVectorSize(r.type) % AVX2_LANES == 0;
+  return fits && jit_target_is_x86(t) && x86_has(t->x86, X86_AVX2) && !x86_has(t->x86, X86_AVX512F);
+}
+
+static LLVMValueRef in_memory(struct real r, double value) {
+  char name[48];
+  snprintf(name, sizeof name, "lanes%u.%a", LLVMGetVectorSize(r.type), value);
+  LLVMValueRef global = LLVMGetNamedGlobal(r.e->module, name);
+  if (global) return global;
+  global = LLVMAddGlobal(r.e->module, r.type, name);
+  LLVMSetInitializer(global, LLVMConstReal(r.type, value));
+  LLVMSetLinkage(global, LLVMPrivateLinkage);
+  LLVMSetGlobalConstant(global, true);
+  LLVMSetAlignment(global, AVX2_LANES * sizeof(float));
+  return global;
+}
+
+/* Left to LLVM, which holds it in a register: what many operations share, or what stands where none takes memory. */
+static LLVMValueRef held(struct real r, double value) { return LLVMConstReal(r.type, value); }
+
+/* An operand in memory, where the target has such. Volatile: of loads that it may join, LLVM makes one register. */
+static LLVMValueRef constant(struct real r, double value) {
+  if (!has_constants_in_memory(r)) return held(r, value);
+  LLVMValueRef load = LLVMBuildLoad2(r.e->builder, r.type, in_memory(r, value), "");
+  LLVMSetAlignment(load, AVX2_LANES * sizeof(float));
+  LLVMSetVolatile(load, true);
+  return load;
+}
+
 static LLVMValueRef plus(struct real r, LLVMValueRef a, LLVMValueRef b) {
   return LLVMBuildFAdd(r.e->builder, a, b, "");
 }
@@ -142,25 +177,56 @@ static LLVMValueRef exponential_by_table(struct real r, LLVMValueRef x) {
   return by_registers(r, near, k, scale);
 }
 
-/* e^x = 2^k * e^r, |r| <= ln(2)/2. 2^k is 2^64 or 2^-64, by the sign of x, and the rest, so that results overflow and
- * vanish as they should. Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits: with what else is
- * added there, the exponent of the rest, which a shift puts in its place. */
+/* The lesser of x and a limit, or the greater; NaN stays. */
+static LLVMValueRef at_most(struct real r, LLVMValueRef x, double limit) {
+  LLVMValueRef top = held(r, limit);
+  return LLVMBuildSelect(r.e->builder, LLVMBuildFCmp(r.e->builder, LLVMRealOGT, x, top, ""), top, x, "");
+}
+
+static LLVMValueRef at_least(struct real r, LLVMValueRef x, double limit) {
+  LLVMValueRef bottom = held(r, limit);
+  return LLVMBuildSelect(r.e->builder, LLVMBuildFCmp(r.e->builder, LLVMRealOLT, x, bottom, ""), bottom, x, "");
+}
+
+/* What the exponent of 2^(k + c) is next to, as a float whose low bits are an integer: 1.5 * 2^23 + 127 + c. All c here
+ * are even, so that halves are rounded alike. */
+static double rounding(int c) {
+  assert(c % 2 == 0);
+  return 12582912.0 + 127 + c;
+}
+
+/* e^x = 2^k * e^r, |r| <= ln(2)/2: e^r * 2^(k + c). Adding 1.5 * 2^23 rounds to an integer, which then stands in the
+ * low bits: with what else is added there, an exponent, which a shift puts in its place. */
+static LLVMValueRef exponential_moved(struct real r, LLVMValueRef x, LLVMValueRef moved) {
+  LLVMBuilderRef w = r.e->builder;
+  LLVMValueRef shifted = multiply_add(r, x, held(r, 1.44269504088896341), moved);
+  LLVMValueRef near_one = polynomial(r, without_powers(r, x, minus(r, shifted, moved)), POLYNOMIAL(exp));
+  LLVMValueRef exponent = LLVMBuildShl(w, LLVMBuildBitCast(w, shifted, int_vector(r), ""), int_constant(r, 23), "");
+  return times(r, near_one, LLVMBuildBitCast(w, exponent, r.type, ""));
+}
+
+/* Of -87 <= x <= 88, or NaN: neither 2^k nor the result leaves the normal numbers. */
+static LLVMValueRef exponential_within(struct real r, LLVMValueRef x) {
+  return exponential_moved(r, x, held(r, rounding(0)));
+}
+
+/* Of x <= MOST_BELOW, or NaN: 2^(k + 64) is a normal number, and the last product rounds what is none. */
+enum { MOST_BELOW = 44 };
+static LLVMValueRef exponential_below(struct real r, LLVMValueRef x) {
+  if (has_tables(r)) return exponential_by_table(r, x);
+  return times(r, exponential_moved(r, at_least(r, x, -104), held(r, rounding(64))), held(r, 0x1p-64));
+}
+
+/* Of any x: c is 64 or -64, by the sign of x, so that results overflow and vanish as they should. */
 static LLVMValueRef exponential(struct real r, LLVMValueRef x) {
   LLVMBuilderRef w = r.e->builder;
   if (has_tables(r)) return exponential_by_table(r, x);
-  LLVMValueRef top = constant(r, 89.0), bottom = constant(r, -104.0);
-  x = LLVMBuildSelect(w, LLVMBuildFCmp(w, LLVMRealOGT, x, top, ""), top, x, "");
-  x = LLVMBuildSelect(w, LLVMBuildFCmp(w, LLVMRealOLT, x, bottom, ""), bottom, x, "");
+  x = at_least(r, at_most(r, x, 89), -104);
   LLVMTypeRef ints = int_vector(r);
-  LLVMValueRef bits = LLVMBuildBitCast(w, x, ints, "");
-  LLVMValueRef negative = LLVMBuildICmp(w, LLVMIntSLT, bits, LLVMConstNull(ints), "");
-  LLVMValueRef magic =
-      LLVMBuildSelect(w, negative, constant(r, 12582912.0 + 127 + 64), constant(r, 12582912.0 + 127 - 64), "");
-  LLVMValueRef shifted = multiply_add(r, x, constant(r, 1.44269504088896341), magic);
-  LLVMValueRef near_one = polynomial(r, without_powers(r, x, minus(r, shifted, magic)), POLYNOMIAL(exp));
-  LLVMValueRef exponent = LLVMBuildShl(w, LLVMBuildBitCast(w, shifted, ints, ""), int_constant(r, 23), "");
-  LLVMValueRef part = LLVMBuildSelect(w, negative, constant(r, 0x1p-64), constant(r, 0x1p64), "");
-  return times(r, times(r, near_one, LLVMBuildBitCast(w, exponent, r.type, "")), part);
+  LLVMValueRef negative = LLVMBuildICmp(w, LLVMIntSLT, LLVMBuildBitCast(w, x, ints, ""), LLVMConstNull(ints), "");
+  LLVMValueRef moved = LLVMBuildSelect(w, negative, held(r, rounding(64)), held(r, rounding(-64)), "");
+  LLVMValueRef part = LLVMBuildSelect(w, negative, held(r, 0x1p-64), held(r, 0x1p64), "");
+  return times(r, exponential_moved(r, x, moved), part);
 }
 
 static LLVMValueRef copy_sign(struct real r, LLVMValueRef size, LLVMValueRef sign) {
@@ -172,8 +238,9 @@ static LLVMValueRef hyperbolic_tangent(struct real r, LLVMValueRef x) {
   LLVMBuilderRef w = r.e->builder;
   LLVMValueRef square = times(r, x, x), size = magnitude(r, x);
   LLVMValueRef small = multiply_add(r, times(r, polynomial(r, square, POLYNOMIAL(tanh)), square), x, x);
-  LLVMValueRef grown = exponential(r, plus(r, size, size));
-  LLVMValueRef large = minus(r, constant(r, 1.0), over(r, constant(r, 2.0), plus(r, grown, constant(r, 1.0))));
+  LLVMValueRef twice = plus(r, size, size); /* beyond 20 the result is 1 */
+  LLVMValueRef grown = has_tables(r) ? exponential_by_table(r, twice) : exponential_within(r, at_most(r, twice, 20));
+  LLVMValueRef one = held(r, 1.0), large = minus(r, one, over(r, held(r, 2.0), plus(r, grown, one)));
   LLVMValueRef is_small = LLVMBuildFCmp(w, LLVMRealOLT, size, constant(r, 0.7), "");
   return copy_sign(r, LLVMBuildSelect(w, is_small, small, large, ""), x); /* of -0, too */
 }
@@ -208,8 +275,7 @@ static const double piece_polynomial[][TABLE_LANES] = {
 static LLVMValueRef error_function_by_table(struct real r, LLVMValueRef x) {
   enum { COUNT = sizeof piece_polynomial / sizeof *piece_polynomial };
   LLVMBuilderRef w = r.e->builder;
-  LLVMValueRef size = magnitude(r, x), top = constant(r, LAST_PIECE_ENDS), magic = constant(r, 12582912.0);
-  LLVMValueRef within = LLVMBuildSelect(w, LLVMBuildFCmp(w, LLVMRealOGT, size, top, ""), top, size, "");
+  LLVMValueRef size = magnitude(r, x), magic = constant(r, 12582912.0), within = at_most(r, size, LAST_PIECE_ENDS);
   LLVMValueRef shifted = multiply_add(r, within, constant(r, PIECES), magic);
   LLVMValueRef piece = LLVMBuildBitCast(w, shifted, int_vector(r), "");
   LLVMValueRef u = minus(r, within, look_up(r, piece_at, piece)), q = look_up(r, piece_polynomial[0], piece);
@@ -223,11 +289,10 @@ static LLVMValueRef error_function_by_table(struct real r, LLVMValueRef x) {
 static LLVMValueRef error_function(struct real r, LLVMValueRef x) {
   LLVMBuilderRef w = r.e->builder;
   if (has_tables(r)) return error_function_by_table(r, x);
-  LLVMValueRef size = magnitude(r, x), top = constant(r, 4.0);
+  LLVMValueRef size = magnitude(r, x);
   LLVMValueRef small = multiply_add(r, polynomial(r, times(r, x, x), POLYNOMIAL(erf_near)), x, x);
-  LLVMValueRef within = LLVMBuildSelect(w, LLVMBuildFCmp(w, LLVMRealOGT, size, top, ""), top, size, "");
-  LLVMValueRef rest = exponential(r, polynomial(r, within, POLYNOMIAL(erf_far)));
-  LLVMValueRef large = copy_sign(r, minus(r, constant(r, 1.0), rest), x);
+  LLVMValueRef rest = exponential_within(r, polynomial(r, at_most(r, size, 4), POLYNOMIAL(erf_far)));
+  LLVMValueRef large = copy_sign(r, minus(r, held(r, 1.0), rest), x);
   return LLVMBuildSelect(w, LLVMBuildFCmp(w, LLVMRealOLT, size, constant(r, 1.0), ""), small, large, "");
 }
 
@@ -284,23 +349,25 @@ static LLVMValueRef scaled(struct emit *e, tir_type type, LLVMValueRef *args, ti
   return call_library(e, "ldexp", type, args, 2);
 }
 
-/* NULL: no elementary function of so many arguments has this name. Values are float32 or float64; `last` is the type of
- * the last argument. */
-static LLVMValueRef elementary(struct emit *e, const char *name, tir_type type, LLVMValueRef *args, unsigned count,
-                               tir_type last) {
+/* NULL: no elementary function of so many arguments has this name. Values are float32 or float64. */
+static LLVMValueRef elementary(struct emit *e, const char *name, tir_type type, LLVMValueRef *args,
+                               const uint32_t *operands, unsigned count) {
   struct real r = {e, emit_type(e, type)};
   enum tir_function f = tir_function_named(name);
   if (f == TIR_FUNCTIONS || tir_functions[f].operands != count) return NULL;
-  if (computed[f].polynomial && e->fast_math && tir_type_bits(type) == 32) return computed[f].polynomial(r, args[0]);
+  if (computed[f].polynomial && e->fast_math && tir_type_bits(type) == 32) {
+    bool below = f == TIR_FUNCTION_exp && emit_most(e, operands[0]) <= MOST_BELOW;
+    return below ? exponential_below(r, args[0]) : computed[f].polynomial(r, args[0]);
+  }
   switch (computed[f].way) {
   case MADE: return NULL;
   case INTRINSIC: return emit_intrinsic(e, computed[f].intrinsic, r.type, args, count);
   case LIBRARY: return call_library(e, tir_functions[f].name, type, args, count);
   case OWN: break;
   }
-  if (f == TIR_FUNCTION_ldexp) return scaled(e, type, args, last);
+  if (f == TIR_FUNCTION_ldexp) return scaled(e, type, args, tir_type_of(e->ir, operands[1]));
   assert(f == TIR_FUNCTION_rsqrt);
-  return over(r, constant(r, 1.0), emit_intrinsic(e, "llvm.sqrt", r.type, args, 1));
+  return over(r, held(r, 1.0), emit_intrinsic(e, "llvm.sqrt", r.type, args, 1));
 }
 
 /* ---- Integers and bits ---- */
@@ -390,7 +457,7 @@ LLVMValueRef emit_call(struct emit *e, tir_expr call) {
     return emit_refusal(e, "T.reinterpret joins types of different size");
   if (!strcmp(name, "reinterpret")) return LLVMBuildBitCast(e->builder, args[0], emit_type(e, n.type), "");
   if (tir_type_is_float(n.type))
-    value = elementary(e, name, n.type, args, n.count, tir_type_of(e->ir, operands[n.count - 1]));
+    value = elementary(e, name, n.type, args, operands, n.count);
   else if (tir_type_is_int(n.type) || tir_type_code(n.type) == TIR_BOOL)
     value = bit_call(e, name, n.type, args, n.count);
   return value ? value : emit_refusal(e, "T.%s has no machine code on this target", name);

@@ -1,4 +1,4 @@
-/* Which values are never NaN, and of which NaN has the bits of a bfloat16 alone.
+/* Which values are never NaN, of which NaN has the bits of a bfloat16 alone, and what values are at most.
  *
  * Maxima and minima leave NaN out, so what a reduction by them has gathered so far is none, if it began with none: of
  * it and an element x86 then takes one instruction, where three check both. And arithmetic gives the NaN of an operand,
@@ -65,6 +65,82 @@ unsigned emit_facts(const struct emit *e, tir_expr x) {
   int left = MOST_NODES;
   return facts_of(e, x, &left);
 }
+
+/* ---- Bounds ---- */
+
+/* Of what is not NaN. */
+struct bounds {
+  double least, most;
+};
+static const struct bounds unbounded = {-INFINITY, INFINITY};
+static struct bounds bounds_of(const struct emit *e, tir_expr x, int *left);
+
+/* The number that all lanes have; NaN: there is none. */
+static double number_of(const struct tir *ir, tir_expr x) {
+  const struct tir_expr_node *n = tir_at(ir, x);
+  if (n->kind == TIR_BROADCAST) n = tir_at(ir, n->a);
+  return n->kind == TIR_FLOAT_IMM ? n->real : NAN;
+}
+
+static struct bounds negated(struct bounds b) { return (struct bounds){-b.most, -b.least}; }
+
+/* Of an operand that NaN leaves to the other, unless it is never NaN. */
+static double joined(double a, double b, unsigned number_a, unsigned number_b, double (*one)(double, double),
+                     double (*other)(double, double)) {
+  if (number_a && number_b) return one(a, b);
+  return number_a ? a : number_b ? b : other(a, b);
+}
+
+static struct bounds of_extreme(const struct emit *e, const struct tir_expr_node *n, int *left) {
+  struct bounds a = bounds_of(e, n->a, left), b = bounds_of(e, n->b, left);
+  unsigned of_a = facts_of(e, n->a, left) & EMIT_NUMBER, of_b = facts_of(e, n->b, left) & EMIT_NUMBER;
+  if (n->kind == TIR_MIN)
+    return (struct bounds){fmin(a.least, b.least), joined(a.most, b.most, of_a, of_b, fmin, fmax)};
+  return (struct bounds){joined(a.least, b.least, of_a, of_b, fmax, fmin), fmax(a.most, b.most)};
+}
+
+/* x, or what 0 - x is, if a comparison with a number chose it: where that is false, x is NaN or on the other side. */
+static struct bounds of_chosen(const struct emit *e, tir_expr chosen, const struct tir_expr_node *test, bool holds,
+                               int *left) {
+  const struct tir_expr_node *n = tir_at(e->ir, chosen);
+  double limit = test->kind == TIR_LT ? number_of(e->ir, test->b) : NAN;
+  struct bounds x = holds ? (struct bounds){-INFINITY, limit} : (struct bounds){limit, INFINITY};
+  if (isnan(limit)) return bounds_of(e, chosen, left);
+  if (chosen == test->a) return x;
+  bool opposite = n->kind == TIR_SUB && n->b == test->a && number_of(e->ir, n->a) == 0;
+  return opposite ? negated(x) : bounds_of(e, chosen, left);
+}
+
+static struct bounds of_select(const struct emit *e, const struct tir_expr_node *n, int *left) {
+  const struct tir_expr_node *test = tir_at(e->ir, n->a);
+  struct bounds then = of_chosen(e, n->b, test, true, left), otherwise = of_chosen(e, n->c, test, false, left);
+  return (struct bounds){fmin(then.least, otherwise.least), fmax(then.most, otherwise.most)};
+}
+
+static struct bounds bounds_of(const struct emit *e, tir_expr x, int *left) {
+  const struct tir_expr_node *n = tir_at(e->ir, x);
+  if (--*left < 0 || !tir_type_is_float(n->type)) return unbounded;
+  struct bounds a;
+  switch (n->kind) {
+  case TIR_FLOAT_IMM: return isnan(n->real) ? unbounded : (struct bounds){n->real, n->real};
+  case TIR_BROADCAST: return bounds_of(e, n->a, left);
+  case TIR_MIN:
+  case TIR_MAX: return of_extreme(e, n, left);
+  case TIR_SELECT: return of_select(e, n, left);
+  case TIR_SUB: a = negated(bounds_of(e, n->b, left)); return number_of(e->ir, n->a) == 0 ? a : unbounded;
+  case TIR_CALL:
+    if (n->count != 1 || strcmp(tir_text(e->ir, n->ref), "fabs") != 0) return unbounded;
+    return (struct bounds){0, INFINITY};
+  default: return unbounded;
+  }
+}
+
+double emit_most(const struct emit *e, tir_expr real) {
+  int left = MOST_NODES;
+  return bounds_of(e, real, &left).most;
+}
+
+/* ---- Of buffers and variables ---- */
 
 /* Whether all stores to the buffer are statements of their own: nothing else shares its memory. */
 static bool is_stored_by_name(const struct emit *e, tir_buffer buffer) {
