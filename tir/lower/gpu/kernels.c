@@ -242,7 +242,8 @@ static tir_stmt join_axis(struct kernel *k, tir_stmt loop, int axis) {
          (n.loop.extent == extent || (tir_is_int(ir, extent) && tir_is_int(ir, n.loop.extent))));
   if (n.loop.extent != extent && tir_at(ir, n.loop.extent)->imm != tir_at(ir, extent)->imm)
     guard = tir_make(ir, TIR_LT, thread, tir_cast(ir, tir_type_of(ir, thread), n.loop.extent));
-  tir_subst_var(ir, n.loop.var, tir_add(ir, n.loop.min, tir_cast(ir, type, thread)));
+  tir_expr number = tir_is_const(ir, extent, 1) ? tir_int(ir, type, 0) : tir_cast(ir, type, thread);
+  tir_subst_var(ir, n.loop.var, tir_add(ir, n.loop.min, number));
   for (tir_stmt s = n.first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) tir_subst_stmt(ir, s);
   tir_subst_clear(ir);
   lower_hand_down(ir, loop);

@@ -200,7 +200,8 @@ static tir_stmt copy_loops(struct crossing *c, tir_expr *values, tir_stmt *inner
       tir_var var = tir_new_var(ir, TIR_VAR_LOOP, v.name, v.type, v.min, v.extent);
       tir_stmt loop = tir_new_loop(ir, var, n.loop.min, n.loop.extent, (enum tir_loop_kind)n.loop_kind);
       tir_as(ir, loop, TIR_LOOP)->loop.thread = n.loop.thread;
-      if (dimensions) tir_stmt_at(ir, loop)->loop_kind = TIR_SERIAL;
+      /* As unrolled as the loop: a part that is indexed by a variable lies in memory. */
+      if (dimensions && n.loop_kind != TIR_UNROLLED) tir_stmt_at(ir, loop)->loop_kind = TIR_SERIAL;
       values[i] = tir_var_expr(ir, var);
       if (*innermost) tir_append(ir, *innermost, TIR_BODY, loop);
       if (!outermost) outermost = loop;
