@@ -456,7 +456,8 @@ static bool shape_work(struct work *w) {
   w->sums = w->virtuals * serial(w, w->tile, w->nest->loop_count);
   w->steps = serial(w, 0, w->tile) * virtuals / w->virtuals;
   w->unrolled = find_unrolled(w);
-  bool bound = w->blocks * w->threads > 1;
+  bool bound = false;
+  for (uint32_t i = 0; i < w->nest->loop_count; i++) bound = bound || w->nest->loops[i].axis != MODEL_SERIAL;
   w->spread = !bound;
   if (bound) share_fragment(w);
   if (!bound) {
