@@ -304,7 +304,7 @@ local REDUCING_THREADS = {4, 8, 16, 32, 64, 128, 256, 512} -- of a block, that r
 -- launches.
 targets.cuda = {
   rules = {"fuse_online_softmax_tensor_core", "fuse_online_softmax_threads", "multi_level_tiling_tensor_core",
-           "depthwise_tile", "multi_level_tiling",
+           "depthwise_tile", "matvec", "multi_level_tiling",
            "inline_constant_scalars", "keep_stages", "norm_prologue",
            "auto_inline", "online_softmax", "two_pass_reduction", "cross_thread_reduction", "keep_rows",
            "spatial_tiling", "parallel_vectorize_unroll", "auto_bind"},
@@ -324,6 +324,10 @@ targets.cuda = {
             write = {need = "must", levels = {3}, scope = "local"}, read = {levels = {4}, scope = "shared"},
             stages = target.arch >= 80 and {4, 5} or {}, packs = true, groups = true, warp_tile = warp_tile(target),
             split = split_of(target, TILE_RESULTS, 128)}
+  end,
+  matvec = function(target)
+    return {rows = 8, along = {32, 64, 128, 256}, across = {8, 16, 32}, steps = {1, 2, 4, 8}, results = 4, warps = 32,
+            threads = target.max_threads}
   end,
   depthwise_tile = function(target)
     return {terms = 49, outer = 8, vector_bytes = target.vector_bytes,

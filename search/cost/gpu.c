@@ -35,6 +35,7 @@ struct work {
   double waits;                            /* of a block, one after the other, for what arrives together */
   double rounds;                           /* and of a thread, from each of its copies to the next */
   double bytes;                            /* that come to a block from the second level */
+  double near_bytes;                       /* of them, those of arrays that it holds anyway */
   double (*lanes)[MODEL_ITERS];            /* what each iteration variable is for each lane of a warp */
   uint32_t lane_count;                     /* 0: not found yet */
   bool ahead;                              /* copies to shared memory run ahead of what reads them */
@@ -367,6 +368,67 @@ static void add_direct(struct work *w, const struct model_access *a, double time
   w->registers += fmin(own, 4) * a->bytes / BANK;
 }
 
+/* A nest that brings what a thread reads to its registers. */
+static bool fills_registers(const struct model_nest *nest) {
+  bool reduces = false, reads = false;
+  for (uint32_t i = 0; i < nest->loop_count; i++) reduces = reduces || nest->loops[i].reduces;
+  for (uint32_t i = 1; i < nest->access_count; i++) reads = reads || nest->accesses[i].memory == MODEL_DEVICE;
+  return !reduces && reads && nest->accesses[0].memory == MODEL_LOCAL;
+}
+
+/* The nest's threads are all bound by its outermost loops. */
+static bool binds_within(const struct model_nest *nest, uint32_t loops) {
+  for (uint32_t i = loops; i < nest->loop_count; i++)
+    if (nest->loops[i].axis != MODEL_SERIAL) return false;
+  return true;
+}
+
+/* How many loops are around a nest and the copy to registers of what it reads, if it copies again and again as it sums
+ * up; 0: it does not. */
+static uint32_t streamed_in(const struct search_estimator *d, const struct model_nest *nest, uint32_t copy) {
+  uint32_t around = model_shared(d, (uint32_t)(nest - d->nests), copy);
+  bool again = false;
+  for (uint32_t i = 0; i < around; i++)
+    again = again || (nest->loops[i].reduces && nest->loops[i].axis == MODEL_SERIAL);
+  again = again && binds_within(nest, around) && binds_within(&d->nests[copy], around);
+  return again && fills_registers(&d->nests[copy]) ? around : 0;
+}
+
+static double array_bytes(const struct model_access *a) {
+  double bytes = a->bytes;
+  for (uint32_t d = 0; d < a->rank; d++) bytes *= (double)a->extents[d];
+  return bytes;
+}
+
+static bool shape_work(struct work *w);
+
+/* What threads copy to registers as the nest sums up: its loads. Those of the innermost of the loops around both, which
+ * is unrolled, are under way together. */
+static void add_streamed(struct work *w, uint32_t number, uint32_t around) {
+  double lanes[MOST_WARP][MODEL_ITERS];
+  struct work c = {.estimator = w->estimator, .gpu = w->gpu, .numbers = w->numbers, .lanes = lanes};
+  c.nest = &w->estimator->nests[c.number = number];
+  (void)shape_work(&c); /* its loops are shorter where they do not move it */
+  c.threads = w->threads, c.warps = w->warps, c.steps = serial(w, 0, c.tile);
+  for (uint32_t i = 1; i < c.nest->access_count; i++) {
+    const struct model_access *a = &c.nest->accesses[i];
+    double before = c.bytes, again = 1;
+    if (a->memory != MODEL_DEVICE) continue;
+    add_direct(&c, a, c.steps);
+    for (uint32_t l = 0; l < c.nest->loop_count; l++)
+      if (c.nest->loops[l].axis == MODEL_THREADS && !model_is_moved(c.nest, a, l)) again *= c.shape.trips[l];
+    double bytes = (c.bytes - before) / fmin(again, c.warps); /* what other warps want the first level has */
+    w->bytes += bytes;
+    if (array_bytes(a) <= w->gpu->l2_bytes / 4) w->near_bytes += bytes;
+  }
+  w->loads += c.loads * c.steps / w->steps;
+  w->passes += c.passes * c.steps / w->steps;
+  w->registers += c.sums * c.nest->accesses[0].bytes / BANK;
+  uint32_t last = around;
+  while (last > 1 && w->nest->loops[last - 1].axis != MODEL_SERIAL) last--;
+  w->waits = fmax(w->waits, serial(w, 0, last - 1) * w->gpu->memory_latency);
+}
+
 /* Accumulators, that another nest writes out once: of those that lie side by side in a thread several at once. Each
  * store takes as many passes as its sectors fill lines. */
 static void add_results(struct work *w, const struct model_access *a) {
@@ -406,6 +468,8 @@ static void add_accesses(struct work *w) {
       add_copied(w, a, copy, copy ? model_shared(d, w->number, (uint32_t)(copy - d->nests)) : 0);
     else if (a->memory == MODEL_DEVICE)
       add_direct(w, a, a->written ? writing_steps(w) : w->steps);
+    else if (!a->written && copy && streamed_in(d, w->nest, a->copy - 1))
+      add_streamed(w, a->copy - 1, streamed_in(d, w->nest, a->copy - 1));
     else if (a->written && w->nest->team <= 1)
       add_results(w, a);
   }
@@ -482,14 +546,6 @@ static double find_resident(const struct work *w, double *spilled) {
   return fmax(1, resident);
 }
 
-/* A nest that brings what a thread reads to its registers. */
-static bool fills_registers(const struct model_nest *nest) {
-  bool reduces = false, reads = false;
-  for (uint32_t i = 0; i < nest->loop_count; i++) reduces = reduces || nest->loops[i].reduces;
-  for (uint32_t i = 1; i < nest->access_count; i++) reads = reads || nest->accesses[i].memory == MODEL_DEVICE;
-  return !reduces && reads && nest->accesses[0].memory == MODEL_LOCAL;
-}
-
 /* Whether nothing in the nest waits for memory but what others wait for already: it is all in registers, or loads to
  * registers begin right after others have. */
 static bool waits_with_others(const struct work *w) {
@@ -542,13 +598,12 @@ static double far_bytes(const struct work *w) {
   double all = 0;
   for (uint32_t i = 0; i < w->nest->access_count; i++) {
     const struct model_access *a = &w->nest->accesses[i];
-    double bytes = a->bytes;
     if (w->nest->team > 1 && a->memory == MODEL_LOCAL) continue; /* fragments: no other memory has them */
-    for (uint32_t d = 0; d < a->rank; d++) bytes *= (double)a->extents[d];
-    if (!is_near(w, a, bytes)) all += bytes;
+    bool streamed = a->memory == MODEL_LOCAL && a->copy && streamed_in(w->estimator, w->nest, a->copy - 1);
+    if (streamed || !is_near(w, a, array_bytes(a))) all += array_bytes(a);
   }
   if (all <= w->gpu->l2_bytes) return all;
-  return fmin(fmax(all, w->blocks * w->bytes), all * fmax(1, w->blocks / w->gpu->sms));
+  return fmin(fmax(all, w->blocks * (w->bytes - w->near_bytes)), all * fmax(1, w->blocks / w->gpu->sms));
 }
 
 static double work_cycles(const struct work *w) {
@@ -561,16 +616,25 @@ static double work_cycles(const struct work *w) {
   return most + g->exposed * (all - most);
 }
 
+/* A nest that another reads what it copied to registers of as it sums up. */
+static bool is_streamed(const struct search_estimator *d, const struct model_nest *nest) {
+  uint32_t number = (uint32_t)(nest - d->nests);
+  for (uint32_t k = 0; k < d->nest_count; k++)
+    for (uint32_t i = 1; i < d->nests[k].access_count; i++)
+      if (d->nests[k].accesses[i].copy == number + 1 && streamed_in(d, &d->nests[k], number)) return true;
+  return false;
+}
+
 /* A nest that only brings what another one needs, or writes out what one has summed up: counted where that is. */
 static bool moves_only(const struct search_estimator *d, const struct model_nest *nest) {
   bool reduces = false;
-  if (!nest->access_count) return true;
+  if (!nest->access_count || is_streamed(d, nest)) return true;
   for (uint32_t i = 0; i < nest->loop_count; i++) reduces = reduces || nest->loops[i].reduces;
   if (nest->accesses[0].memory == MODEL_SHARED && !reduces) return true;
   if (nest->team > 1) return false; /* what is computed of fragments stays in registers */
   for (uint32_t i = 1; i < nest->access_count; i++) {
     const struct model_access *a = &nest->accesses[i];
-    if (a->memory == MODEL_LOCAL && copy_of(d, a)) return true;
+    if (a->memory == MODEL_LOCAL && copy_of(d, a)) return !streamed_in(d, nest, a->copy - 1);
   }
   return false;
 }
@@ -625,10 +689,7 @@ static double read_bytes(const struct model_nest *copy) {
   double all = 0;
   for (uint32_t i = 0; i < copy->access_count; i++) {
     const struct model_access *a = &copy->accesses[i];
-    if (a->written || a->memory != MODEL_DEVICE) continue;
-    double bytes = a->bytes;
-    for (uint32_t d = 0; d < a->rank; d++) bytes *= (double)a->extents[d];
-    all += bytes;
+    if (!a->written && a->memory == MODEL_DEVICE) all += array_bytes(a);
   }
   return all;
 }

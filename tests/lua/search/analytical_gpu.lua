@@ -135,6 +135,39 @@ for _, type in ipairs {"float32", "float16"} do
   assert(divided > 2 * machine.launch)
 end
 
+-- ---- A vector by a matrix ----
+
+-- A block of one thread is one: no rule binds its loops to more.
+local vector = ms.ops.func("matmul", {"1", "10", "392"})
+local of_sums, of_tiles = math.huge, math.huge
+for _, s in ipairs(sketches_of(vector)) do
+  local draws, best = s:draws(), ms.estimator(vector, s, machine):best({seed = 1, budget = 500, most = 1, each = 1})[1]
+  local alone = s
+  for _, d in ipairs(draws) do
+    if d.kind == "SamplePerfectTile" and #d.decision == 5 then
+      local extent = 1
+      for _, n in ipairs(d.decision) do extent = extent * n end
+      alone = alone:with_decision(d.index, {1, 1, 1, 1, extent})
+    end
+  end
+  if alone ~= s then less("a thread by itself", best.cost, ms.estimate(vector, alone, machine)) end
+  local sums = s:text():find("msched.spatial_tile", 1, true)
+  if sums then of_sums = math.min(of_sums, best.cost) else of_tiles = math.min(of_tiles, best.cost) end
+end
+less("sums shared out by lanes", of_sums, of_tiles)
+
+-- What lanes read straight to registers comes from memory once, whatever the loops; a row's vector stays near.
+local long = ms.ops.func("dense", {"1", "8192", "8192"})
+local read = 4 * 8192 * 8192 / machine.dram_bytes_a_cycle
+for _, s in ipairs(sketches_of(long)) do
+  if s:text():find("msched.spatial_tile", 1, true) then
+    for _, best in ipairs(ms.estimator(long, s, machine):best({seed = 1, budget = 500, most = 4, each = 4})) do
+      local times = (best.cost - machine.launch) / machine.doubt / read
+      assert(times > 1 and times < 1.35, string.format("a matrix that is read once takes %.2f times that", times))
+    end
+  end
+end
+
 -- ---- The order of tiles ----
 
 -- Tiles of a persistent kernel that are side by side share rows and columns, which the device's memory gives once: the

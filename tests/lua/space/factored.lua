@@ -101,9 +101,9 @@ assert(crossed > 0 and open > 0, "it only crosses, or never")
 
 -- ---- On a GPU: blocks that draw together are one -----------------------------------------------------------------
 
--- With sums that are divided, and rows that are kept, there are more sketches than are kept as a whole.
-local rules = {}
-for _, name in ipairs(targets.cuda.rules) do if name ~= "keep_rows" then rules[#rules + 1] = name end end
+-- With sums that are divided or shared out, and rows that are kept, there are more sketches than are kept as a whole.
+local rules, left_out = {}, {keep_rows = true, matvec = true}
+for _, name in ipairs(targets.cuda.rules) do if not left_out[name] then rules[#rules + 1] = name end end
 local undivided = targets.changed(targets.cuda, {rules = rules, multi_level_tiling = function(target)
   return targets.changed(targets.cuda.multi_level_tiling(target), {split = false})
 end})
